@@ -1,0 +1,116 @@
+"""The `torch` alias."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+import pytest
+
+from torchlab import compat
+
+
+@pytest.fixture
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch as if it had not been imported, and everything as it was afterwards."""
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    saved = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "torch"}
+    for name in saved:
+        del sys.modules[name]
+    yield
+    compat.uninstall()
+    sys.modules.update(saved)
+
+
+@pytest.fixture
+def alias(no_torch: None) -> None:
+    compat.install()
+
+
+def test_torch_is_torchlab(alias: None) -> None:
+    assert importlib.import_module("torch") is importlib.import_module("torchlab")
+
+
+def test_submodules_are_the_same_objects(alias: None) -> None:
+    one = importlib.import_module("torch._core.layout")
+    other = importlib.import_module("torchlab._core.layout")
+    assert one is other
+    assert one.__name__ == "torchlab._core.layout"
+    assert one.__spec__.name == "torchlab._core.layout"
+
+
+def test_a_plain_module_does_not_become_a_package(alias: None) -> None:
+    module = importlib.import_module("torch._core.events")
+    assert not hasattr(module, "__path__")
+
+
+def test_from_import_and_as(alias: None) -> None:
+    namespace: dict[str, object] = {}
+    exec(
+        "from torch._core import events\nfrom torch._core.events import Topic as T\n"
+        "import torch._core.lazy as z\n",
+        namespace,
+    )
+    events = importlib.import_module("torchlab._core.events")
+    assert namespace["events"] is events
+    assert namespace["T"] is events.Topic
+    assert namespace["z"] is importlib.import_module("torchlab._core.lazy")
+
+
+def test_what_is_missing_is_named(alias: None) -> None:
+    says = r"no 'torchlab\.nonesuch'.*'torch\.nonesuch'"
+    with pytest.raises(ModuleNotFoundError, match=says) as e:
+        importlib.import_module("torch.nonesuch.deeper")
+    assert e.value.name == "torch.nonesuch"
+    with pytest.raises(ModuleNotFoundError, match=r"torch\._core\.events\.deeper"):
+        importlib.import_module("torch._core.events.deeper")
+    with pytest.raises(ImportError, match="nonesuch"):
+        exec("from torch import nonesuch")
+
+
+def test_an_error_inside_a_module_is_not_called_missing(
+    alias: None, monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    (tmp_path / "fails_inside.py").write_text("import not_installed_anywhere\n")
+    core = importlib.import_module("torchlab._core")
+    monkeypatch.setattr(core, "__path__", [*core.__path__, str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError) as e:
+        importlib.import_module("torch._core.fails_inside")
+    assert e.value.name == "not_installed_anywhere"
+
+
+def test_other_names_are_left_alone(alias: None) -> None:
+    finder = next(f for f in sys.meta_path if isinstance(f, compat.TorchAlias))
+    assert finder.find_spec("torchvision") is None
+    assert finder.find_spec("torchlab.nn") is None
+    assert finder.find_spec("json") is None
+
+
+def test_install_twice_is_once_and_uninstall_takes_all_back(no_torch: None) -> None:
+    before = list(sys.meta_path)
+    compat.install()
+    compat.install()
+    assert len(sys.meta_path) == len(before) + 1
+    importlib.import_module("torch._core.events")
+    compat.uninstall()
+    compat.uninstall()
+    assert sys.meta_path == before
+    assert not any(name.split(".")[0] == "torch" for name in sys.modules)
+    assert "torchlab._core.events" in sys.modules
+
+
+def test_block(no_torch: None) -> None:
+    with compat.torch_alias():
+        with compat.torch_alias():
+            importlib.import_module("torch")
+        assert importlib.import_module("torch._core.lazy")
+    assert "torch" not in sys.modules
+
+
+def test_a_loaded_pytorch_is_refused(no_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    before = list(sys.meta_path)
+    with pytest.raises(ImportError, match="already imported"):
+        compat.install()
+    assert sys.meta_path == before

@@ -1,0 +1,76 @@
+"""torchlab: PyTorch's stack in readable Python, and a laboratory to look inside while it runs.
+
+    import torchlab as torch
+
+Importing loads NumPy and the declarations; calls are generated when they are first used, heavy
+libraries are loaded when first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as _np
+
+from torchlab._core import dtype as _dtype
+from torchlab._core.device import device, get_default_device, set_default_device
+from torchlab._core.dispatch import registry as _registry
+from torchlab._core.dispatch import runtime as _runtime
+from torchlab._core.dtype import (
+    can_cast,
+    dtype,
+    get_default_dtype,
+    promote_types,
+    set_default_dtype,
+)
+from torchlab._core.errors import OutOfMemoryError
+from torchlab._core.ops import FAMILIES as _FAMILIES
+from torchlab._core.tensor import (
+    Size,
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    strided,
+)
+from torchlab._version import __version__
+from torchlab.autograd.api import tensor_backward as _tensor_backward
+from torchlab.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+_np.seterr(all="ignore")  # Note in torchlab._core.tape: NumPy's warnings cost a microsecond each
+for _name in _FAMILIES:
+    importlib.import_module(_name)
+_registry.install_methods(Tensor)
+Tensor.backward = _tensor_backward  # type: ignore[attr-defined]
+globals().update(_dtype.public_names())
+
+inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
+newaxis = None
+_SUBMODULES = frozenset()
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        value = _registry.function(name)
+    except AttributeError:
+        try:
+            value = importlib.import_module(f"torchlab.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"torchlab.{name}":
+                raise
+            raise AttributeError(f"module 'torchlab' has no attribute '{name}'") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_registry.FUNCTIONS["torch"]})

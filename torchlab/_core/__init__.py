@@ -1,0 +1,1 @@
+"""The private core: layers 0-4 of torchlab. Import public names from `torchlab`, not from here."""

@@ -1,0 +1,1 @@
+"""Device backends: an array module, and how memory is had there."""

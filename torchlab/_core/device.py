@@ -1,0 +1,102 @@
+"""`torch.device`: where a tensor's memory lies."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+TYPES = ("cpu", "cuda", "sim", "meta")
+_TEXT = re.compile(r"([a-z_]+)(?::(0|[1-9]\d*))?\Z")
+_interned: dict[tuple[str, int | None], device] = {}
+
+
+class device:  # noqa: N801 - PyTorch's public name
+    """`device("cpu")`, `device("sim:0")`, `device("cuda", 1)`. Also a context manager: tensors made
+    inside without `device=` go there. One object per (type, index)."""
+
+    __slots__ = ("type", "index", "_previous", "__weakref__")
+    type: str
+    index: int | None
+
+    def __new__(cls, type: str | device | int, index: int | None = None) -> device:
+        if isinstance(type, device):
+            return type
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type!r}")
+        m = _TEXT.match(type)
+        if m is None:
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        if m[1] not in TYPES:
+            raise RuntimeError(
+                f"Expected one of {', '.join(TYPES)} device type at start of device string: {m[1]}"
+            )
+        if m[2] is not None:
+            if index is not None:
+                raise RuntimeError(f"type (string) must not include an index because index was passed: {type}")
+            index = int(m[2])
+        if index is not None and index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {index}")
+        key = (m[1], index)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.type, found.index = key
+            found._previous = []
+            found = _interned.setdefault(key, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (self.type, self.index))
+
+    def __enter__(self) -> device:
+        _state.stack.append(_state.default)
+        _state.default = concrete(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _state.default = _state.stack.pop()
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.default = device("cpu")
+        self.stack: list[device] = []
+
+
+def concrete(d: device) -> device:
+    """The device that tensors report: accelerators always with an index."""
+    if d.index is None and d.type in ("cuda", "sim"):
+        return device(d.type, 0)
+    if d.index == 0 and d.type == "meta":
+        return device("meta")
+    return d
+
+
+cpu = device("cpu")
+_state = _State()
+
+
+def get_default_device() -> device:
+    """Where tensors go when no `device=` is given (per thread)."""
+    return _state.default
+
+
+def set_default_device(d: Any) -> None:
+    """Set where this thread's tensors go when no `device=` is given; None means the CPU."""
+    _state.default = cpu if d is None else concrete(device(d))
+
+
+def as_device(d: Any) -> device:
+    """A concrete device from what users pass: a device, a string, an index, or None (the default)."""
+    if d is None:
+        return _state.default
+    return concrete(device(d))

@@ -1,0 +1,1 @@
+"""From one declaration of an operator to its generated Python call."""

@@ -1,0 +1,384 @@
+"""What the generated calls do when the inlined case does not apply: promotion, broadcasting,
+memory formats, devices. Everything here works on whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.backends import base
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.device import cpu, device
+from torchlab._core.kind import Kind, cpu_kind, kind
+from torchlab._core.memory.storage import Storage
+from torchlab._core.tape import (
+    MULTI_OUTPUT,
+    NO_GRAD,
+    NOGRAD,
+    NORMAL,
+    TLS,
+    Out,
+    ViewMeta,
+    edge_of,
+)
+from torchlab._core.tensor import Tensor, strides_of
+
+NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_new = object.__new__
+
+
+def wrap(r: Any) -> Tensor:
+    """A tensor around a fresh host array."""
+    if type(r) is not np.ndarray:
+        r = np.asarray(r)
+    t = _new(Tensor)
+    t._a = r
+    t._k = cpu_kind(r)
+    t._e = t._s = t._v = t._g = None
+    return t
+
+
+def wrap_on(r: Any, dev: device, dtype: dt.dtype | None = None) -> Tensor:
+    """A tensor around a fresh array on `dev`; on `sim` the array moves into an allocator's block."""
+    if dev is cpu:
+        return wrap(r)
+    backend = base.backend(dev)
+    t = _new(Tensor)
+    t._e = t._s = t._v = t._g = None
+    t._a, t._s = backend.adopt(r)
+    k = kind(dtype or dt.from_numpy(t._a.dtype), dev)
+    t._k = k if t._a.flags.c_contiguous else k.v
+    return t
+
+
+def empty(shape: Any, dtype: dt.dtype, dev: device = cpu, strides: Any = None) -> Tensor:
+    """An uninitialised tensor; `strides` in elements must be dense."""
+    t = _new(Tensor)
+    t._e = t._s = t._v = t._g = None
+    if dev is cpu:
+        t._a = base.empty_strided(shape, dtype.np, strides)
+    else:
+        t._a, t._s = base.backend(dev).allocate(shape, dtype.np, strides)
+    k = kind(dtype, dev)
+    t._k = k if t._a.flags.c_contiguous else k.v
+    return t
+
+
+def common_device(op: Any, tensors: list[Tensor]) -> device:
+    """The one device of all operands; host tensors without dimensions may join any."""
+    found: device | None = None
+    for t in tensors:
+        d = t._k.device
+        if found is None or (found is not d and found is cpu and _all_zero_dim(tensors, cpu)):
+            found = d
+        elif d is not found and not (d is cpu and t._a.ndim == 0):
+            raise RuntimeError(
+                f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, "
+                f"{found} and {d}! Move one of them with .to('{found}')."
+            )
+    return found or cpu
+
+
+def _all_zero_dim(tensors: list[Tensor], dev: device) -> bool:
+    return all(t._a.ndim == 0 for t in tensors if t._k.device is dev)
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+SCALARS: dict[Any, np.ndarray] = {}
+
+
+def scalar_of(value: Any, cls: type, k: Kind) -> np.ndarray:
+    """A Python number as a 0-d array of kind `k`, cached (but never zero: 0.0 == -0.0)."""
+    a = scalar_array(value, k.dtype)
+    if value:
+        if len(SCALARS) > 4096:
+            SCALARS.clear()
+        SCALARS[value, cls, k] = a
+    return a
+
+
+def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
+    """The number as a 0-d array of `dtype`; integers that do not fit raise as PyTorch does."""
+    if dtype.category == dt.INT:
+        if not (isinstance(value, (int, np.integer, np.bool_, bool))):
+            value = int(value)
+        bits = 8 * dtype.itemsize
+        low = -(1 << (bits - 1)) if dtype.is_signed else -(1 << bits)
+        high = (1 << (bits - 1)) if dtype.is_signed else (1 << bits)
+        if not low <= value < high:
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+        return np.array(int(value) & ((1 << bits) - 1), np.uint64).astype(dtype.np)
+    if dtype.category == dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+    return np.array(value, dtype=dtype.np)
+
+
+# ---- pointwise ----------------------------------------------------------------------------------
+
+
+def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
+    """(dtype to compute in, dtype of the result) of a pointwise operator."""
+    promote = op.promote
+    if promote == "masked_fill":  # the result has the type of the first operand
+        d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
+        return d, d
+    dims = zeros = wrapped = None
+    for x in operands[1:] if promote == "where" else operands:
+        if isinstance(x, Tensor):
+            d = x._k.dtype
+            if x._a.ndim:
+                dims = d if dims is None or dims is d else dt.promote_types(dims, d)
+            else:
+                zeros = d if zeros is None or zeros is d else dt.promote_types(zeros, d)
+        elif x is not None:
+            d = dt.of_scalar(x)
+            wrapped = d if wrapped is None else dt.promote_types(wrapped, d)
+    common = dt.combine(dims, zeros, wrapped)
+    if promote == "default" or promote == "where":
+        return common, common
+    if promote == "float":
+        if common.category < dt.FLOAT:
+            common = dt.get_default_dtype()
+        return common, common
+    if promote == "bool":
+        return common, dt.bool_
+    if promote == "real":
+        return common, common.to_real()
+    return promote(op, common)
+
+
+_RAW = {"where": 0, "masked_fill": 1}  # the operand that is a mask and keeps its type
+
+
+def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
+    """Run a pointwise kernel. Operands are tensors, numbers or None. With `out` (an array of the
+    result's shape, any dtype that can hold it) the result is written there and returned as is."""
+    compute, result = result_dtypes(op, operands)
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    dev = cpu
+    for t in tensors:
+        if t._k.device is not cpu:
+            dev = common_device(op, tensors)
+            break
+    try:
+        shape = layout.broadcast_shapes(*[t._a.shape for t in tensors])
+    except RuntimeError as e:
+        shapes = " and ".join(str(list(t._a.shape)) for t in tensors)
+        raise RuntimeError(f"{e} ({op.name}: shapes {shapes} do not broadcast)") from None
+    strides = None
+    if not all(t._k.contiguous for t in tensors):
+        strides = layout.ti_output_strides(
+            shape, [t._a.shape for t in tensors], [strides_of(t) for t in tensors]
+        )
+    if dev.type == "meta":
+        return _meta(shape, result, dev, strides)
+    backend = base.backend(dev)
+    xp = backend.xp
+    kernel = op.kernel
+    ufunc = isinstance(kernel, np.ufunc)
+    np_compute = compute.np
+    widen = compute.is_floating_point and compute.itemsize <= 2 and not getattr(kernel, "exact", False)
+    if widen and not (ufunc and compute is dt.float16):
+        np_compute = np.dtype(np.float32)
+    arrays = []
+    raw = _RAW.get(op.promote, -1) if type(op.promote) is str else -1
+    for i, x in enumerate(operands):
+        if isinstance(x, Tensor):
+            a = x._a
+            if a.dtype != np_compute and i != raw:
+                a = a.astype(np_compute)
+            if dev is not cpu and x._k.device is cpu:
+                a = xp.asarray(a)
+        elif x is None:
+            a = None
+        else:
+            a = scalar_array(x, compute)
+            if a.dtype != np_compute:
+                a = a.astype(np_compute)
+        arrays.append(a)
+    target = out
+    direct = (np_compute == compute.np or result is dt.bool_) and (out is None or out.dtype == result.np)
+    if target is None and direct and (strides is not None or dev is not cpu):
+        made = empty(shape, result, dev, strides)
+        target = made._a
+    elif target is None:
+        made = None
+    if target is not None and direct:
+        r = kernel(*arrays, out=target) if ufunc else kernel(xp, *arrays, *values, out=target)
+        if out is not None:
+            return out
+        if r is not target:
+            target[...] = r
+        return made
+    r = kernel(*arrays) if ufunc else kernel(xp, *arrays, *values)
+    if out is not None:
+        out[...] = r if r.dtype == out.dtype else r.astype(out.dtype)
+        return out
+    if r.dtype != result.np:
+        r = r.astype(result.np)
+    if r.shape != shape:
+        r = np.broadcast_to(r, shape).copy()
+    if strides is not None:
+        made = empty(shape, result, dev, strides)
+        made._a[...] = r
+        return made
+    return wrap_on(r, dev, result)
+
+
+def _meta(shape: Any, dtype: dt.dtype, dev: device, strides: Any = None) -> Tensor:
+    return meta_tensor(MetaArray(shape, dtype.np, strides), dtype)
+
+
+def meta_tensor(a: MetaArray, dtype: dt.dtype) -> Tensor:
+    t = _new(Tensor)
+    t._a = a
+    k = kind(dtype, device("meta"))
+    t._k = k if a.flags.c_contiguous else k.v
+    t._e = t._s = t._v = t._g = None
+    return t
+
+
+# ---- general kernels ----------------------------------------------------------------------------
+
+
+def all_tensors(values: Any, optional: bool) -> bool:
+    """Whether a list argument holds plain tensors only."""
+    if type(values) is not list and type(values) is not tuple:
+        return False
+    for x in values:
+        c = type(x)
+        if c is not Tensor and not (c.__dict__.get("_is_param")) and not (optional and x is None):
+            return False
+    return True
+
+
+def all_direct(values: Any) -> bool:
+    return all(x is None or x._k.direct for x in values)
+
+
+def any_edge(edges: Any) -> bool:
+    return any(e is not None for e in edges)
+
+
+_HALF = frozenset((dt.float16, dt.bfloat16))
+
+
+def execute(op: Any, args: tuple[Any, ...]) -> Any:
+    """Run a general kernel for other devices than the host, or with 16-bit floats."""
+    tensors = []
+    for x in args:
+        if isinstance(x, Tensor):
+            tensors.append(x)
+        elif type(x) in (list, tuple):
+            tensors += [y for y in x if isinstance(y, Tensor)]
+    dev = common_device(op, tensors)
+    if dev.type == "meta":
+        if op.meta is None:
+            raise NotImplementedError(
+                f"{op.qualname}: there is no meta rule for this operator: it cannot run on the meta device"
+            )
+        return _wrap_meta(op.meta(*[x._a if isinstance(x, Tensor) else _arrays(x) for x in args]))
+    backend = base.backend(dev)
+    half = next((t._k.dtype for t in tensors if t._k.dtype in _HALF), None) if op.half else None
+    arrays = [_array(x, half is not None) for x in args]
+    r = op.kernel(backend.xp, *arrays)
+    if type(r) is tuple or type(r) is list:
+        return type(r)(_finish(x, half, dev) for x in r)
+    return _finish(r, half, dev)
+
+
+def _arrays(x: Any) -> Any:
+    if type(x) in (list, tuple):
+        return type(x)(y._a if isinstance(y, Tensor) else y for y in x)
+    return x
+
+
+def _array(x: Any, widen: bool) -> Any:
+    if isinstance(x, Tensor):
+        return x._a.astype(np.float32) if widen and x._k.dtype in _HALF else x._a
+    if type(x) in (list, tuple):
+        return [_array(y, widen) for y in x]
+    return x
+
+
+def _finish(r: Any, half: dt.dtype | None, dev: device) -> Tensor:
+    if half is not None and r.dtype == np.float32:
+        r = r.astype(half.np)
+    return wrap_on(r, dev)
+
+
+def _wrap_meta(r: Any) -> Any:
+    if type(r) in (tuple, list):
+        return type(r)(_wrap_meta(x) for x in r)
+    return meta_tensor(r, dt.from_numpy(r.dtype))
+
+
+# ---- outputs and views --------------------------------------------------------------------------
+
+
+def attach_outputs(node: Any, results: Any) -> None:
+    """Give the results of a node with several outputs their edges; integers get none."""
+    outs = []
+    for i, t in enumerate(results):
+        outs.append((t._a.shape, t._k))
+        if t._k.differentiable:
+            t._e = Out(node, i)
+    node.outs = outs
+    node.shape = node.k = None
+
+
+def view_outputs(t: Tensor, arrays: Any, s: Storage) -> list[Tensor]:
+    """The several views of one tensor."""
+    v = t._v
+    base_tensor = t if v is None else v.base if type(v) is ViewMeta else v
+    creation = MULTI_OUTPUT if (not NOGRAD or TLS.grad) else NO_GRAD
+    k = t._k
+    out = []
+    for a in arrays:
+        r = _new(Tensor)
+        r._a = a
+        r._k = k.c if a.flags.c_contiguous else k.v
+        r._s = s
+        r._v = ViewMeta(base_tensor, creation, s.stale)
+        r._e = r._g = None
+        out.append(r)
+    return out
+
+
+def view_meta(base_tensor: Tensor, s: Storage) -> ViewMeta:
+    return ViewMeta(base_tensor, NORMAL if (not NOGRAD or TLS.grad) else NO_GRAD, s.stale)
+
+
+def meta_view(op: Any, t: Tensor, *values: Any) -> Any:
+    """A view on the meta device, by the declaration's layout rule."""
+    a = t._a
+    if op.meta is None:
+        raise NotImplementedError(f"{op.qualname}: there is no layout rule: it cannot run on the meta device")
+    size = a.itemsize
+    r = op.meta(a.shape, tuple(x // size for x in a.strides), a.offset, *values)
+    if isinstance(r, list):
+        return [MetaArray(s, a.dtype, st, o) for s, st, o in r]
+    shape, strides, offset = r
+    return MetaArray(shape, a.dtype, strides, offset)
+
+
+def alias(t: Tensor, creation: int = NORMAL) -> Tensor:
+    """A view of the whole tensor without history."""
+    s = t._s
+    if s is None:
+        s = t._s = Storage(t._a)
+    r = _new(Tensor)
+    r._a, r._k, r._s = t._a, t._k, s
+    v = t._v
+    b = t if v is None else v.base if type(v) is ViewMeta else v
+    r._v = ViewMeta(b, creation, s.stale) if creation != NORMAL or s.stale else b
+    r._e = r._g = None
+    return r
+
+
+def ensure_edge(t: Tensor) -> Any:
+    return edge_of(t)

@@ -1,0 +1,365 @@
+"""The generated method, function and core of an operator.
+
+All three have the same body. `core` does not look at `SLOW`; the slow path calls it in the end.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from torchlab._core.dispatch.generate import nodes
+from torchlab._core.dispatch.generate.source import compile_source, ident, indent
+
+_EDGE = "{0}._e if (s := {0}._s) is None or not s.stale else edge_of({0})"
+
+
+def call(op: Any, variant: str) -> Any:
+    """Generate the form `variant` (method, dunder, function or core) of `op`."""
+    name = op.name if op.name.isidentifier() else ident(op)
+    body = _BODIES[op.family](op, variant)
+    first = op.schema.arguments[0].name if op.schema.arguments else ""
+    lines = [f"def {name}({signature(op, variant)}):"]
+    if variant == "function":
+        if first == "self":
+            lines.append("    self = input")
+        if op.out_form:
+            names = ", ".join(a.name for a in op.schema.arguments)
+            lines.append("    if out is not None:")
+            lines.append(f"        return OUT_{ident(op)}({names}, out=out)")
+    if op.varargs and variant == "method":
+        n = op.schema.arguments[1].name
+        lines.append(f"    if len({n}) == 1 and type({n}[0]) in (tuple, list, Size):")
+        lines.append(f"        {n} = {n}[0]")
+    if variant != "core":
+        lines.append("    if SLOW:")
+        lines.append(f"        return slow(OP_{ident(op)}, ({_all(op)}))")
+    lines.append(indent(body, 4))
+    env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
+    env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
+    if op.vjp:
+        env[f"N_{ident(op)}"] = op.node_class
+    if op.out_form and variant == "function":
+        env[f"OUT_{ident(op)}"] = _late_out(op)
+    if len(op.schema.returns) > 1:
+        env[f"R_{ident(op)}"] = return_type(op)
+    fn = compile_source(f"{op.name} ({variant})" if variant != "method" else op.qualname,
+                        "\n".join(lines) + "\n", env, name)  # fmt: skip
+    fn.__doc__ = op.doc
+    fn.__qualname__ = f"Tensor.{op.name}" if variant == "method" else op.name
+    fn.__module__ = "torchlab"
+    fn.op = op
+    return fn
+
+
+def _late_out(op: Any) -> Any:
+    def out_form(*args: Any, out: Any) -> Any:
+        return op.out(*args, out=out)
+
+    return out_form
+
+
+def return_type(op: Any) -> Any:
+    found = op._cache.get("return_type")
+    if found is None:
+        names = [r.name or f"result{i}" for i, r in enumerate(op.schema.returns)]
+        found = namedtuple(op.name, names)
+        found.__module__ = "torchlab.return_types"
+        op._cache["return_type"] = found
+    return found
+
+
+def signature(op: Any, variant: str) -> str:
+    """The Python parameters. `core` takes everything by position."""
+    parts, starred = [], False
+    for i, a in enumerate(op.schema.arguments):
+        name = a.name
+        if i == 0 and name == "self" and variant == "function":
+            name = "input"
+        if i == 1 and op.varargs and variant == "method":
+            parts.append("*" + name)
+            starred = True
+            continue
+        if a.kwarg_only and not starred and variant != "core":
+            parts.append("*")
+            starred = True
+        default = a.default
+        if isinstance(default, list):
+            default = tuple(default)
+        parts.append(f"{name}={default!r}" if a.has_default else name)
+    if variant == "function" and op.out_form:
+        if not starred:
+            parts.append("*")
+        parts.append("out=None")
+    return ", ".join(parts)
+
+
+def _all(op: Any) -> str:
+    return "".join(a.name + ", " for a in op.schema.arguments)
+
+
+def _tensors(op: Any) -> list[Any]:
+    return [a for a in op.schema.arguments if a.type.base == "Tensor"]
+
+
+def _check_tensors(op: Any) -> list[str]:
+    """Leave for `odd` if an argument is no plain tensor; lists become lists."""
+    lines = []
+    go = f"    return odd(OP_{ident(op)}, ({_all(op)}))"
+    for a in _tensors(op):
+        n = a.name
+        if a.type.list:
+            lines.append(f"if not all_tensors({n}, {a.type.elem_optional}):")
+        elif a.type.optional:
+            lines.append(f"if {n} is not None and type({n}) is not T and type({n}) is not P:")
+        else:
+            lines.append(f"if type({n}) is not T and type({n}) is not P:")
+        lines.append(go)
+    for a in op.schema.arguments:
+        t, n = a.type, a.name
+        if t.list and t.base in ("int", "SymInt") and t.size and not (op.varargs and a is op.schema.arguments[1]):
+            lines.append(f"if type({n}) is int:")
+            lines.append(f"    {n} = ({n},) * {t.size}")
+    return lines
+
+
+def _edges(op: Any) -> list[str]:
+    if not op.vjp:
+        return []
+    p = nodes.plan(op)
+    kinds = {a.name: a.type for a in op.schema.arguments}
+    lines = []
+    for t in p.targets:
+        if t in p.lists:
+            lines.append(f"e_{t} = [None if y is None else edge_of(y) for y in {t}]")
+        elif kinds[t].optional:
+            lines.append(f"e_{t} = None if {t} is None else edge_of({t})")
+        else:
+            lines.append(f"e_{t} = " + _EDGE.format(t))
+    return lines
+
+
+def _recording(op: Any) -> str:
+    p = nodes.plan(op)
+    need = " or ".join(f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in p.targets)
+    return f"if ({need}) and (not NOGRAD or TLS.grad):"
+
+
+def _record(op: Any, t: str = "result") -> list[str]:
+    """Put the node of one or several results on the tape; integer results get none."""
+    p = nodes.plan(op)
+    body = nodes.record_lines(op, t)
+    lines = [_recording(op)] + ["    " + x.replace("NODE_", f"N_{ident(op)}") for x in body]
+    if p.outputs == 1:
+        if op.family in ("tensorwise", "general"):
+            lines[0] = lines[0][:-1] + f" and {t}._k.differentiable:"
+        lines += [f"    n.shape = {t}._a.shape", f"    n.k = {t}._k", f"    {t}._e = n"]
+    else:
+        lines += [f"    attach_outputs(n, ({', '.join(f'{t}{i}' for i in range(p.outputs))},))"]
+    return lines
+
+
+def _general(op: Any, variant: str) -> str:
+    i = ident(op)
+    lines = _check_tensors(op)
+    tensors = _tensors(op)
+    direct = []
+    for a in tensors:
+        if a.type.list:
+            direct.append(f"all_direct({a.name})")
+        elif a.type.optional:
+            direct.append(f"({a.name} is None or {a.name}._k.direct)")
+        else:
+            direct.append(f"{a.name}._k.direct")
+    arguments = []
+    for a in op.schema.arguments:
+        if a.type.base != "Tensor":
+            arguments.append(a.name)
+        elif a.type.list:
+            arguments.append(f"[y if y is None else y._a for y in {a.name}]")
+        elif a.type.optional:
+            arguments.append(f"{a.name} if {a.name} is None else {a.name}._a")
+        else:
+            arguments.append(f"{a.name}._a")
+    lines += [f"if {' and '.join(direct) or 'True'}:", f"    r = K_{i}(np, {', '.join(arguments)})"]
+    outputs = len(op.schema.returns)
+    if op.schema.returns[0].type.list:
+        lines += ["    result = [wrap(x) for x in r]", "else:", f"    result = execute(OP_{i}, ({_all(op)}))"]
+        if op.vjp:
+            lines += _edges(op) + [_recording(op)]
+            lines += ["    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+            lines += ["    attach_outputs(n, result)"]
+        return "\n".join([*lines, "return result"])
+    if outputs == 1:
+        lines += ["    result = wrap(r)", "else:", f"    result = execute(OP_{i}, ({_all(op)}))"]
+        if op.vjp:
+            lines += _edges(op) + _record(op)
+        return "\n".join([*lines, "return result"])
+    names = ", ".join(f"result{j}" for j in range(outputs))
+    wrapped = ", ".join(f"wrap(r[{j}])" for j in range(outputs))
+    lines += [f"    {names} = {wrapped}", "else:", f"    {names} = execute(OP_{i}, ({_all(op)}))"]
+    if op.vjp:
+        lines += _edges(op) + _record(op)
+    return "\n".join([*lines, f"return R_{i}({names})"])
+
+
+def _view(op: Any, variant: str) -> str:
+    i = ident(op)
+    rest = "".join(", " + a.name for a in op.schema.arguments[1:])
+    lines = _check_tensors(op)
+    many = op.schema.returns[0].type.list
+    lines += [
+        "k = self._k",
+        f"r = K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})",
+        "s = self._s",
+        "if s is None:",
+        "    s = self._s = Storage(self._a)",
+    ]
+    if many:
+        lines.append("result = view_outputs(self, r, s)")
+    else:
+        lines += [
+            "result = new(T)",
+            "result._a = r",
+            "result._k = k.c if r.flags.c_contiguous else k.v",
+            "result._s = s",
+            "v = self._v",
+            "if v is None:",
+            "    v = self",
+            "elif type(v) is ViewMeta:",
+            "    v = v.base",
+            "if s.stale or (NOGRAD and not TLS.grad):",
+            "    v = view_meta(v, s)",
+            "result._v = v",
+            "result._g = result._e = None",
+        ]
+    if op.vjp:
+        lines += _edges(op)
+        if many:
+            lines += [_recording(op)]
+            lines += ["    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+            lines += ["    attach_outputs(n, result)"]
+        else:
+            lines += _record(op)
+    lines.append("return result")
+    return "\n".join(lines)
+
+
+def _tensorwise(op: Any, variant: str) -> str:
+    """The kernel takes and gives tensors (without history): for what concerns devices and formats."""
+    i = ident(op)
+    lines = [*_check_tensors(op), f"result = K_{i}({_all(op)[:-2]})"]
+    if op.vjp:
+        lines += _edges(op) + _record(op)
+    return "\n".join([*lines, "return result"])
+
+
+def _composite(op: Any, variant: str) -> str:
+    return "\n".join([*_check_tensors(op), f"return B_{ident(op)}({_all(op)[:-2]})"])
+
+
+def _pointwise(op: Any, variant: str) -> str:
+    """Any number of tensors or numbers: promotion, broadcasting and memory format in `compute`."""
+    i = ident(op)
+    tensors = _tensors(op)
+    lines = []
+    for a in tensors:
+        n = a.name
+        bad = f"return odd(OP_{i}, ({_all(op)}))"
+        if variant == "dunder" and a is not tensors[0]:
+            bad = f"return NotImplemented if not overriding(({n},)) else odd(OP_{i}, ({_all(op)}))"
+        optional = f"{n} is not None and " if a.type.optional else ""
+        lines.append(f"if {optional}type({n}) is not T and type({n}) is not P and not isinstance({n}, NUMBERS):")
+        lines.append(f"    {bad}")
+    operands = "".join(a.name + ", " for a in tensors)
+    values = "".join(a.name + ", " for a in op.schema.arguments if a.type.base != "Tensor")
+    lines.append(f"result = elementwise(OP_{i}, ({operands}), ({values}))")
+    if op.vjp:
+        p = nodes.plan(op)
+        for t in p.targets:
+            lines.append(f"e_{t} = edge_of({t}) if isinstance({t}, T) else None")
+        lines += _record(op)
+    lines.append("return result")
+    return "\n".join(lines)
+
+
+def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -> list[str]:
+    """The inlined call for contiguous host operands of one kind."""
+    i = ident(op)
+    lines = [f"r = U_{i}({', '.join(x for x in operands)})", "if type(r) is not ndarray:", "    r = asarray(r)"]
+    lines += ["result = new(T)", "result._a = r", f"result._k = {k}", "result._s = result._v = result._g = None"]
+    if not op.vjp:
+        return [*lines, "result._e = None", "return result"]
+    p = nodes.plan(op)
+    record = [x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+    need = " or ".join(f"e_{t} is not None" for t in p.targets)
+    lines += [f"e_{t} = {v}" for t, v in values]
+    lines += [f"if ({need}) and (not NOGRAD or TLS.grad):"]
+    lines += ["    " + x for x in [*record, "n.shape = r.shape", f"n.k = {k}", "result._e = n"]]
+    return [*lines, "else:", "    result._e = None", "return result"]
+
+
+def _fast_ok(op: Any) -> bool:
+    """Whether the kernel is a ufunc that gives PyTorch's values for contiguous operands."""
+    from_ufunc = callable(getattr(op.kernel, "reduce", None)) or getattr(op.kernel, "fast", False)
+    return bool(from_ufunc) and all(a.type.base == "Tensor" for a in op.schema.arguments)
+
+
+def _result_kind(op: Any) -> str:
+    return "BOOL_KIND" if op.promote == "bool" else "k"
+
+
+def _unary(op: Any, variant: str) -> str:
+    slow = _pointwise(op, variant)
+    if variant == "core" or not _fast_ok(op):
+        return slow
+    flag = "fp" if op.promote == "float" else "arith"
+    body = _fast(op, _result_kind(op), ["self._a"], [("self", "self._e")])
+    c = ["c = type(self)", "if c is T or c is P:", "    k = self._k",
+         f"    if k.{flag} and ((s := self._s) is None or not s.stale):"]  # fmt: skip
+    return "\n".join([*c, *("        " + x for x in body), slow])
+
+
+def _binary(op: Any, variant: str) -> str:
+    slow = _pointwise(op, variant)
+    if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
+        return slow
+    i = ident(op)
+    flag = "fp" if op.promote == "float" else "arith"
+    k = _result_kind(op)
+    edges = [(t, f"{t}._e") for t in ("self", "other")]
+    both = _fast(op, k, ["self._a", "other._a"], edges)
+    values = "".join(a.name + ", " for a in op.schema.arguments[2:])
+    both[:1] = ["try:", "    " + both[0], "except ValueError:",  # shapes that do not broadcast
+                f"    return elementwise(OP_{i}, (self, other), ({values}))"]  # fmt: skip
+    one = _fast(op, k, ["self._a", "y"], [("self", "self._e"), ("other", "None")])
+    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    scalars = "c is float or c is int" if flag == "fp" else "(c is float and k.fp) or c is int"
+    lines = [
+        "k = self._k",
+        "c = type(self)",
+        f"if k.{flag} and (c is T or c is P) and ((s := self._s) is None or not s.stale){extra}:",
+        "    c = type(other)",
+        "    if c is T or c is P:",
+        "        if other._k is k and ((s := other._s) is None or not s.stale):",
+        *("            " + x for x in both),
+        f"    elif {scalars}:",
+        "        y = SCALARS.get((other, c, k))",
+        "        if y is None:",
+        "            y = scalar_of(other, c, k)",
+        *("        " + x for x in one),
+    ]
+    if variant != "method" and variant != "dunder":  # `self` may be a number in the function
+        lines.insert(0, "if not isinstance(self, T):\n    " + f"return core_of(OP_{i})({_all(op)[:-2]})")
+    return "\n".join([*lines, slow])
+
+
+def _fast_alpha(op: Any) -> bool:
+    """add and sub: the ufunc is right while alpha is 1."""
+    return getattr(op.kernel, "fast_ufunc", None) is not None
+
+
+_BODIES = {
+    "general": _general, "view": _view, "tensorwise": _tensorwise, "composite": _composite, "pointwise": _pointwise, "unary": _unary,
+    "binary": _binary,
+}  # fmt: skip

@@ -1,0 +1,248 @@
+"""The tape's nodes from the vjp formulas of the declarations."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchlab._core.dispatch import registry
+from torchlab._core.dispatch.generate.source import NAMESPACE, compile_source
+from torchlab._core.tape import MultiNode, Node
+
+_FACTS = {
+    "shape": "{0}._a.shape", "dtype": "{0}._k.dtype", "device": "{0}._k.device", "ndim": "{0}._a.ndim",
+    "strides": "strides_of({0})",
+}  # fmt: skip
+
+
+@dataclass
+class Formula:
+    """One formula: the arguments it differentiates, its text, and what it needs from the forward."""
+
+    targets: tuple[str, ...]
+    text: str
+    tensors: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """What the call must record and what the node must keep."""
+
+    targets: list[str]  # differentiable arguments in schema order: the node's `next`
+    lists: set[str]  # those that are lists of tensors
+    formulas: list[Formula]
+    outputs: int
+    class_name: str
+    saved: dict[str, list[str]]  # tensor argument or result → targets whose formula uses it
+    values: dict[str, str]  # value slot → expression at the call
+
+
+class _Facts(ast.NodeTransformer):
+    """`self.shape` in a formula saves the shape, not the tensor."""
+
+    def __init__(self, tensors: set[str]) -> None:
+        self.tensors = tensors
+        self.found: dict[str, str] = {}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        v = node.value
+        if isinstance(v, ast.Name) and v.id in self.tensors and node.attr in _FACTS:
+            name = f"{v.id}_{node.attr}"
+            self.found[name] = _FACTS[node.attr].format(v.id)
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return node
+
+
+def node_name(op: Any) -> str:
+    if op.grad_name:
+        return op.grad_name if "Backward" in op.grad_name else op.grad_name + "Backward0"
+    base = op.name.rstrip("_")
+    return "".join(p[:1].upper() + p[1:] for p in base.split("_") if p) + "Backward0"
+
+
+def plan(op: Any) -> Plan:
+    """Read the formulas of `op` once."""
+    found = op._cache.get("plan")
+    if found is not None:
+        return found
+    arguments = op.schema.arguments
+    kinds = {a.name: a.type for a in arguments}
+    tensors = {a.name for a in arguments if a.type.base == "Tensor"}
+    outputs = len(op.schema.returns)
+    result_names = {"result"} if outputs == 1 else {f"result{i}" for i in range(outputs)}
+    keyed = {t.strip(): key for key in op.vjp for t in key.split(",")}
+    targets = [a.name for a in arguments if a.name in keyed]
+    saved: dict[str, list[str]] = {}
+    values: dict[str, str] = {}
+    formulas = []
+    for key, text in op.vjp.items():
+        names = tuple(t.strip() for t in key.split(","))
+        facts = _Facts(tensors)
+        tree = ast.fix_missing_locations(facts.visit(ast.parse(text, mode="eval")))
+        f = Formula(names, ast.unparse(tree))
+        values.update(facts.found)
+        used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        for name in sorted(used):
+            if name in tensors:
+                f.tensors.append(name)
+                saved.setdefault(name, []).extend(names)
+            elif name in result_names:
+                f.results.append(name)
+                saved.setdefault(name, []).extend(names)
+            elif name in kinds:
+                values[name] = name
+            elif name in facts.found or name in ("g", "grads", "needs", "node") or _grad_number(name) is not None:
+                pass
+            elif name not in NAMESPACE:
+                NAMESPACE[name] = _resolve(name, op)
+        formulas.append(f)
+    lists = {t for t in targets if kinds[t].list}
+    p = Plan(targets, lists, formulas, outputs, node_name(op), saved, values)
+    op._cache["plan"] = p
+    return p
+
+
+def _grad_number(name: str) -> int | None:
+    return int(name[1:]) if name[:1] == "g" and name[1:].isdigit() else None
+
+
+class _Late:
+    """An operator named in a formula: resolved when backward first calls it."""
+
+    __slots__ = ("name", "call")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.call: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.call is None:
+            self.call = registry.vjp_helpers.get(self.name) or getattr(registry.aten, self.name)
+        return self.call(*args, **kwargs)
+
+
+def _resolve(name: str, op: Any) -> Any:
+    if name in __builtins__ if isinstance(__builtins__, dict) else hasattr(__builtins__, name):
+        return __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name)
+    return _Late(name)
+
+
+def node_class(op: Any) -> type:
+    """Generate the class of the tape node of `op`."""
+    p = plan(op)
+    slots = [f"s_{n}" for n in p.saved]
+    extra = [f"v_{n}" for n in p.values] + [f"n_{n}" for n in p.lists]
+    lines = [
+        f"class {p.class_name}({'Node' if p.outputs == 1 and not _list_return(op) else 'MultiNode'}):",
+        f'    """The gradient of {op.text.split(" -> ")[0]}"""',
+        f"    __slots__ = {tuple(slots + extra)!r}",
+        f"    saves = {tuple(slots)!r}",
+        "",
+        "    def apply(node, g):",
+        "        nx = node.next",
+    ]
+    numbered = sorted({n for f in p.formulas for n in _names(f.text) if _grad_number(n) is not None})
+    for n in numbered:
+        lines.append(f"        {n} = g[{n[1:]}]")
+    if any("grads" in _names(f.text) for f in p.formulas):
+        lines.append("        grads = g")
+    for n in p.values:
+        lines.append(f"        {n} = node.v_{n}")
+    position = _positions(p)
+    shared = [n for n, targets in p.saved.items() if sum(n in f.tensors + f.results for f in p.formulas) > 1]
+    for n in shared:
+        lines.append(f"        {n} = unpack(node.s_{n}, node) if node.s_{n} is not None else None")
+    for t in p.targets:
+        lines.append(f"        g_{t} = None")
+    for f in p.formulas:
+        need = " or ".join(_needed(t, p, position) for t in f.targets)
+        lines.append(f"        if {need}:")
+        for n in f.tensors + f.results:
+            if n not in shared:
+                lines.append(f"            {n} = unpack(node.s_{n}, node)")
+        if "needs" in _names(f.text):
+            lines.append(f"            needs = ({', '.join(_needed(t, p, position) for t in f.targets)},)")
+        goal = ", ".join(f"g_{t}" for t in f.targets)
+        lines.append(f"            {goal} = {f.text}")
+    if not p.lists:
+        lines.append(f"        return ({', '.join(f'g_{t}' for t in p.targets)},)")
+    else:
+        parts = [
+            f"*(g_{t} if g_{t} is not None else (None,) * node.n_{t})" if t in p.lists else f"g_{t}"
+            for t in p.targets
+        ]
+        lines.append(f"        return ({', '.join(parts)},)")
+    env = {"Node": Node, "MultiNode": MultiNode}
+    cls = compile_source(f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name)
+    cls.op = op
+    cls.__module__ = "torchlab.autograd"
+    return cls
+
+
+def _list_return(op: Any) -> bool:
+    r = op.schema.returns
+    return len(r) == 1 and r[0].type.list
+
+
+def _names(text: str) -> set[str]:
+    return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+
+
+def _positions(p: Plan) -> dict[str, str]:
+    at, offset, where = 0, "", {}
+    for t in p.targets:
+        where[t] = f"{at}{offset}"
+        if t in p.lists:
+            offset += f" + node.n_{t}"
+        else:
+            at += 1
+    return where
+
+
+def _needed(t: str, p: Plan, position: dict[str, str]) -> str:
+    if t in p.lists:
+        start = position[t]
+        return f"any(e is not None for e in nx[{start}:{start} + node.n_{t}])"
+    return f"nx[{position[t]}] is not None"
+
+
+def record_lines(op: Any, result: str, *, original: str | None = None) -> list[str]:
+    """The lines of a call that put a node on the tape. Edges are in `e_<argument>`; the result is
+    the tensor named `result` (or `result0` …). `original` replaces `self` where its old value is
+    saved by an in-place call."""
+    p = plan(op)
+    mixed = {a.name for a in op.schema.arguments if a.type.base == "Tensor" and op.family in ("binary", "pointwise")}
+    lines = ["n = new(NODE_)", "n.hooks = None", "n.seq = seq()"]
+    edges = ", ".join(f"*e_{t}" if t in p.lists else f"e_{t}" for t in p.targets)
+    lines.append(f"n.next = ({edges},)")
+    for t in p.lists:
+        lines.append(f"n.n_{t} = len(e_{t})")
+    for name, expression in p.values.items():
+        tensor = expression.split("._")[0]
+        if tensor != expression and tensor in mixed:
+            fallback = {"shape": "()", "dtype": "None", "device": "None", "ndim": "0"}[name.rsplit("_", 1)[1]]
+            expression = f"{expression} if isinstance({tensor}, T) else {fallback}"
+        lines.append(f"n.v_{name} = {expression}")
+    kinds = {a.name: a.type for a in op.schema.arguments}
+    for name, targets in p.saved.items():
+        wanted = list(dict.fromkeys(targets))
+        every = set(wanted) >= set(p.targets)
+        need = " or ".join(f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in wanted)
+        if name.startswith("result"):
+            nr = name[6:] or "0"
+            value = f"save_output({name}, {nr})"
+        elif kinds[name].list:
+            value = f"[save(x) if x is not None else None for x in {name}]"
+        else:
+            source = original if name == "self" and original else name
+            value = f"save({source})"
+            if name in mixed:
+                value = f"(save({source}) if isinstance({source}, T) else {source})"
+            elif kinds[name].optional:
+                value = f"(save({name}) if {name} is not None else None)"
+        lines.append(f"n.s_{name} = {value}" + ("" if every else f" if {need} else None"))
+    return lines

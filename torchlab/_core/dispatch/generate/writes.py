@@ -1,0 +1,79 @@
+"""The in-place and out= forms of an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core.dispatch.generate import nodes
+from torchlab._core.dispatch.generate.calls import signature
+from torchlab._core.dispatch.generate.source import compile_source, ident
+
+
+def inplace_call(op: Any) -> Any:
+    """`x.add_(y)`: checks first, then the kernel writes straight into x, then the tape's new history."""
+    i = ident(op)
+    names = [a.name for a in op.schema.arguments]
+    tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
+    values = [a.name for a in op.schema.arguments if a.type.base != "Tensor"]
+    name = op.name + "_"
+    others = "".join(n + ", " for n in tensors[1:])
+    head = [
+        f"    if SLOW and slow_write(OP_{i}):",
+        f"        return slow_inplace(OP_{i}, IN_{i}, ({''.join(n + ', ' for n in names)}))",
+    ]
+    lines = [
+        f"    grad = prepare_write(OP_{i}, self, ({others}))",
+    ]
+    writer = "elementwise_into" if op.family in ("unary", "binary", "pointwise") else "general_into"
+    lines.append(f"    check_{writer}(OP_{i}, self, ({', '.join(tensors)},))")
+    if op.vjp:
+        p = nodes.plan(op)
+        lines += [f"    e_{t} = edge_of({t}) if isinstance({t}, T) else None" for t in p.targets]
+        need = " or ".join(f"e_{t} is not None" for t in p.targets)
+        lines.append(f"    record = grad and ({need})")
+        if "self" in p.saved:
+            wanted = " or ".join(f"e_{t} is not None" for t in dict.fromkeys(p.saved["self"]))
+            lines.append(f"    original = saved_original(self) if record and ({wanted}) else self")
+    arguments = "".join(n + ", " for n in tensors), "".join(n + ", " for n in values)
+    lines.append(f"    {writer}(OP_{i}, self, ({arguments[0]}), ({arguments[1]}))")
+    lines.append("    wrote(self)")
+    if op.vjp:
+        result = "result" if "result" in p.saved else None
+        lines.append("    if record:")
+        if result:
+            lines.append("        result = self")
+        for x in nodes.record_lines(op, "self", original="original" if "self" in p.saved else None):
+            lines.append("        " + x.replace("NODE_", f"N_{i}"))
+        lines += ["        n.shape = self._a.shape", "        n.k = self._k", "        rebase_history(self, n)"]
+    lines.append("    return self")
+    env = {f"OP_{i}": op}
+    if op.vjp:
+        env[f"N_{i}"] = op.node_class
+    define = f"def {name}({signature(op, 'method')}):"
+    core = f"def {name}({signature(op, 'core')}):"
+    title = f"{op.qualname} (in place)"
+    env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
+    fn = compile_source(title, "\n".join([define, *head, *lines]) + "\n", env, name)
+    fn.__doc__ = f"In-place version of `{op.name}`."
+    fn.__qualname__ = f"Tensor.{name}"
+    fn.__module__ = "torchlab"
+    fn.op = op
+    return fn
+
+
+def out_call(op: Any) -> Any:
+    """`torch.add(x, y, out=z)`."""
+    i = ident(op)
+    names = [a.name for a in op.schema.arguments]
+    tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
+    values = [a.name for a in op.schema.arguments if a.type.base != "Tensor"]
+    every = "".join(n + ", " for n in names)
+    head = f"def {op.name}_out({', '.join(names)}, *, out):"
+    if op.family in ("unary", "binary", "pointwise"):
+        operands = "".join(n + ", " for n in tensors), "".join(n + ", " for n in values)
+        body = f"    return elementwise_out(OP_{i}, ({operands[0]}), ({operands[1]}), out)"
+    else:
+        body = f"    return general_out(OP_{i}, ({every}), out)"
+    fn = compile_source(f"{op.qualname} (out=)", f"{head}\n{body}\n", {f"OP_{i}": op}, f"{op.name}_out")
+    fn.op = op
+    return fn

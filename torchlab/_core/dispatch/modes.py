@@ -1,0 +1,192 @@
+"""The slow path: what a call does while some thread is not at its defaults.
+
+The generated calls read one global list, `SLOW`. It is empty unless a thread is in inference mode,
+autocast or a Python mode, or somebody listens to operator calls; only then is anything here run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core import events
+from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, Node, Out
+from torchlab._core.tensor import Parameter, Tensor
+
+SLOW: list[Any] = []
+
+
+def _listened(topic: events.Topic) -> None:
+    while topic in SLOW:
+        SLOW.remove(topic)
+    if topic.listeners:
+        SLOW.append(topic)
+
+
+events.op_call.on_change = _listened
+events.node_created.on_change = _listened
+
+_autocast: list[Any] = []  # torchlab.amp puts its caster here
+
+
+def slow(op: Any, args: tuple[Any, ...]) -> Any:
+    """Run `op` with everything the thread has switched on."""
+    state = TLS
+    if state.function_modes:
+        mode = state.function_modes.pop()
+        try:
+            return mode.__torch_function__(op.function, _types(args), args, {})
+        finally:
+            state.function_modes.append(mode)
+    if state.dispatch_modes and op.family != "composite":
+        mode = state.dispatch_modes.pop()
+        try:
+            return mode.__torch_dispatch__(op, _types(args), args, {})
+        finally:
+            state.dispatch_modes.append(mode)
+    if state.autocast is not None and _autocast:
+        args = _autocast[0](op, args)
+    result = op.core(*args)
+    if op.family == "composite":
+        return result
+    if state.inference and op.family != "view":
+        _mark_inference(result)
+    if events.node_created.listeners:
+        for node, outputs in new_nodes(op, result):
+            events.node_created.emit(node=node, op=op, inputs=args, outputs=outputs)
+    if events.op_call.listeners:
+        events.op_call.emit(op=op, args=args, result=result)
+    return result
+
+
+def _types(args: tuple[Any, ...]) -> tuple[type, ...]:
+    return tuple({type(x): None for x in tensors_in(args) if type(x) not in (Tensor, Parameter)})
+
+
+def tensors_in(args: Any) -> list[Tensor]:
+    """The tensors among arguments, those in lists included."""
+    found: list[Tensor] = []
+    for x in args:
+        if isinstance(x, Tensor):
+            found.append(x)
+        elif type(x) in (list, tuple):
+            found += [y for y in x if isinstance(y, Tensor)]
+    return found
+
+
+def _mark_inference(result: Any) -> None:
+    for t in tensors_in(result if type(result) in (list, tuple) else (result,)):
+        t._k = t._k.i
+
+
+def new_nodes(op: Any, result: Any) -> list[tuple[Node, tuple[Tensor, ...]]]:
+    """The tape nodes that made these results (one, or none)."""
+    outputs = tensors_in(result if isinstance(result, (list, tuple)) else (result,))
+    for t in outputs:
+        e = t._e
+        if e is not None and type(e) is not AccumulateGrad:
+            node = e.node if type(e) is Out else e
+            if type(node).op is op:
+                return [(node, tuple(outputs))]
+    return []
+
+
+def odd(op: Any, args: tuple[Any, ...]) -> Any:
+    """A call with something else than a plain tensor in a tensor's place: subclasses with
+    `__torch_function__`, or an argument of the wrong type."""
+    handlers = overriding(args)
+    if handlers:
+        for x in handlers:
+            r = type(x).__torch_function__(op.function, tuple({type(y): None for y in handlers}), args, {})
+            if r is not NotImplemented:
+                return r
+        raise TypeError(
+            f"no implementation found for 'torch.{op.name}' on types that implement __torch_function__: "
+            f"{[type(x).__name__ for x in handlers]}"
+        )
+    check_types(op, args)
+    plain = tuple(unwrap(x) for x in args)
+    return rewrap(op.core(*plain), args)
+
+
+def overriding(args: Any) -> list[Any]:
+    """Arguments whose class overrides `__torch_function__`, subclasses first."""
+    found: list[Any] = []
+    for x in args:
+        for y in x if type(x) in (list, tuple) else (x,):
+            handler = getattr(type(y), "__torch_function__", None)
+            if handler is None or getattr(handler, "_default", False) or type(y) is type:
+                continue
+            if getattr(handler, "__func__", None) is _default_function or TLS.function_modes is _DISABLED:
+                continue
+            if all(type(y) is not type(z) for z in found):
+                at = next((i for i, z in enumerate(found) if issubclass(type(y), type(z))), len(found))
+                found.insert(at, y)
+    return found
+
+
+_DISABLED = object()
+
+
+def unwrap(x: Any) -> Any:
+    """A plain tensor on the same memory and tape for an instance of a subclass."""
+    t = type(x)
+    if t is list or t is tuple:
+        return [unwrap(y) for y in x]
+    if isinstance(x, Tensor) and t is not Tensor and t is not Parameter:
+        p = Tensor.__new__(Tensor)
+        p._a, p._k, p._e, p._s, p._v, p._g = x._a, x._k, x._e, x._s, x._v, None
+        return p
+    return x
+
+
+def rewrap(result: Any, args: Any) -> Any:
+    """Results of the most derived subclass among the arguments, as PyTorch's default does."""
+    cls: type = Tensor
+    for x in tensors_in(args):
+        if not x._is_param and issubclass(type(x), cls):
+            cls = type(x)
+    if cls is Tensor:
+        return result
+    if type(result) is Tensor:
+        return as_subclass(result, cls)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*(rewrap(r, args) for r in result))
+    if type(result) in (list, tuple):
+        return type(result)(rewrap(r, args) for r in result)
+    return result
+
+
+def as_subclass(t: Tensor, cls: type) -> Tensor:
+    """The same memory and tape in an object of class `cls`."""
+    r = object.__new__(cls)
+    r._a, r._k, r._e, r._s, r._v, r._g = t._a, t._k, t._e, t._s, t._v, t._g
+    return r
+
+
+def _default_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`Tensor.__torch_function__`: run `func` on plain tensors and wrap what comes in `cls`."""
+    result = func(*(unwrap(x) for x in args), **{k: unwrap(v) for k, v in (kwargs or {}).items()})
+    return rewrap(result, (*args, *(kwargs or {}).values()))
+
+
+def check_types(op: Any, args: tuple[Any, ...]) -> None:
+    """Raise PyTorch's TypeError for the first argument that is not what the schema says."""
+    for i, (a, x) in enumerate(zip(op.schema.arguments, args, strict=False)):
+        kind = a.type
+        if kind.base != "Tensor":
+            continue
+        values = x if kind.list and isinstance(x, (list, tuple)) else (x,)
+        for v in values:
+            if isinstance(v, Tensor) or (v is None and (kind.optional or kind.elem_optional)):
+                continue
+            if op.family in ("binary", "pointwise") and isinstance(v, (int, float, complex)):
+                continue
+            wanted = "tuple of Tensors" if kind.list else "Tensor"
+            name = "input" if a.name == "self" else a.name
+            raise TypeError(
+                f"{op.name}(): argument '{name}' (position {i + 1}) must be {wanted}, not {type(v).__name__}"
+            )
+
+
+def grad_enabled() -> bool:
+    return not NOGRAD or TLS.grad

@@ -1,0 +1,97 @@
+"""All operators by name, and `aten`, through which operators call each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+OPS: dict[str, dict[str, Any]] = {}  # "add" → {"Tensor": Op}
+FACES: dict[str, Any] = {}  # the public Python call of a name: an Op or a Face
+METHODS: dict[str, tuple[Any, str]] = {}  # name of a tensor's method → (Op or Face, form)
+FUNCTIONS: dict[str, set[str]] = {}  # namespace ("torch", "nn.functional", "linalg", …) → names
+
+
+def register(op: Any) -> None:
+    """Enter an operator; its name becomes a face unless a Face speaks for it."""
+    overloads = OPS.setdefault(op.name, {})
+    if op.overload in overloads:
+        raise RuntimeError(f"{op.qualname} is declared twice")
+    overloads[op.overload] = op
+    if op.public and op.name not in FACES:
+        FACES[op.name] = op
+
+
+def alias(new: str, old: str) -> None:
+    """Let `new` be another public name of `old`, in-place form included."""
+    FACES[new] = FACES[old]
+    for space, names in FUNCTIONS.items():
+        if old in names:
+            names.add(new)
+    for suffix in ("", "_"):
+        if old + suffix in METHODS:
+            METHODS[new + suffix] = METHODS[old + suffix]
+            if old + suffix in FACES:
+                FACES[new + suffix] = FACES[old + suffix]
+
+
+class _Aten:
+    """`aten.add(x, y)`: the generated call of that name. Resolved at call time, so that operator
+    families need not import each other."""
+
+    def __getattr__(self, name: str) -> Any:
+        face = FACES.get(name)
+        if face is None and name.endswith("_") and name in METHODS:
+            owner, form = METHODS[name]
+            call = self.__dict__[name] = owner.form(form)
+            return call
+        if face is None:
+            overloads = OPS.get(name)
+            if not overloads:
+                raise AttributeError(f"there is no operator '{name}'")
+            face = next(iter(overloads.values()))
+        call = face.function
+        self.__dict__[name] = call
+        return call
+
+
+aten = _Aten()
+vjp_helpers: dict[str, Callable[..., Any]] = {}  # names that vjp formulas may use beside operators
+
+
+def vjp_helper(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the vjp formulas of all families use `fn` by its name."""
+    vjp_helpers[fn.__name__] = fn
+    return fn
+
+
+class LazyMethod:
+    """Stands in a class for a method until it is first looked up; then it is generated."""
+
+    __slots__ = ("name", "owner", "form")
+
+    def __init__(self, name: str, owner: Any, form: str) -> None:
+        self.name = name
+        self.owner = owner
+        self.form = form
+
+    def __get__(self, instance: Any, cls: type) -> Any:
+        fn = self.owner.form(self.form)
+        for c in cls.__mro__:
+            if c.__dict__.get(self.name) is self:
+                setattr(c, self.name, fn)
+                break
+        return fn if instance is None else fn.__get__(instance, cls)
+
+
+def install_methods(cls: type) -> None:
+    """Give `cls` all declared methods that it has not got by hand."""
+    for name, (owner, form) in METHODS.items():
+        if name not in cls.__dict__ or name == "__abs__":
+            setattr(cls, name, LazyMethod(name, owner, form))
+
+
+def function(name: str, space: str = "torch") -> Any:
+    """The public function `name` of a name space, generated if need be; AttributeError if none."""
+    if name not in FUNCTIONS.get(space, ()):
+        raise AttributeError(name)
+    return getattr(aten, name)

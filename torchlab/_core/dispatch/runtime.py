@@ -1,0 +1,30 @@
+"""Put everything that generated code names into its name space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab._core.kind import kind
+from torchlab._core.memory.storage import Storage
+from torchlab._core.tape import NOGRAD, TLS, ViewMeta, edge_of, next_seq, save, save_output, unpack
+from torchlab._core.tensor import Parameter, Size, Tensor, strides_of
+
+NAMESPACE.update(
+    np=np, ndarray=np.ndarray, asarray=np.asarray, new=object.__new__, T=Tensor, P=Parameter, strides_of=strides_of, Size=Size,
+    SLOW=modes.SLOW, NOGRAD=NOGRAD, TLS=TLS, seq=next_seq, Storage=Storage, ViewMeta=ViewMeta,
+    edge_of=edge_of, save=save, save_output=save_output, unpack=unpack,
+    slow=modes.slow, odd=modes.odd, overriding=modes.overriding,
+    NUMBERS=compute.NUMBERS, SCALARS=compute.SCALARS, scalar_of=compute.scalar_of,
+    elementwise=compute.elementwise, execute=compute.execute, wrap=compute.wrap,
+    all_tensors=compute.all_tensors, all_direct=compute.all_direct, any_edge=compute.any_edge,
+    attach_outputs=compute.attach_outputs, view_outputs=compute.view_outputs, view_meta=compute.view_meta,
+    meta_view=compute.meta_view, BOOL_KIND=kind(dt.bool_), core_of=lambda op: op.core,
+    prepare_write=writes.prepare_write, check_elementwise_into=writes.check_elementwise_into,
+    check_general_into=writes.check_general_into, elementwise_into=writes.elementwise_into,
+    general_into=writes.general_into, saved_original=writes.saved_original, wrote=writes.wrote,
+    rebase_history=writes.rebase_history, elementwise_out=writes.elementwise_out,
+    general_out=writes.general_out, slow_write=writes.slow_write, slow_inplace=writes.slow_inplace,
+)  # fmt: skip

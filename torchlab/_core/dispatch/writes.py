@@ -1,0 +1,304 @@
+"""Writing into existing tensors: the checks before, the bookkeeping after.
+
+A refused write has changed nothing: everything that can refuse is asked before the kernel runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.dispatch import modes
+from torchlab._core.dispatch.compute import elementwise, empty, execute, result_dtypes, wrap
+from torchlab._core.memory.storage import Storage, address_of
+from torchlab._core.tape import (
+    CUSTOM,
+    MULTI_OUTPUT,
+    NO_GRAD,
+    NOGRAD,
+    TLS,
+    AccumulateGrad,
+    CopySlices,
+    ViewMeta,
+    _custom_view_text,
+    base_of,
+    edge_of,
+    geometry,
+    note_write,
+)
+from torchlab._core.tensor import Tensor, strides_of
+
+_new = object.__new__
+
+
+def prepare_write(op: Any, t: Any, others: Any) -> bool:
+    """Everything about the tape that forbids writing to `t`. Tells whether the tape records."""
+    if not isinstance(t, Tensor):
+        modes.check_types(op, (t, *others))
+    grad = not NOGRAD or TLS.grad
+    if t._k.inference and not TLS.inference:
+        raise RuntimeError(
+            f"{op.name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
+            "a clone to get a normal tensor before doing inplace update."
+        )
+    if grad:
+        check_tape(t, others)
+    return grad
+
+
+def check_tape(t: Tensor, others: Any) -> None:
+    """Leaves, views of leaves, and views made where writing cannot be recorded."""
+    e = edge_of(t)
+    if type(e) is AccumulateGrad:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. Write under "
+            "torch.no_grad(), or to a clone."
+        )
+    v = t._v
+    if v is None:
+        return
+    b = base_of(t)
+    wants = e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
+    if type(b._e) is AccumulateGrad and (e is not None or wants):
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
+            "torch.no_grad(), or to a clone."
+        )
+    if type(v) is ViewMeta and (wants or b._e is not None):
+        if v.creation == NO_GRAD:
+            raise RuntimeError(
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
+                "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+                "moving both the view and the inplace either both inside the no_grad block (if you don't want the "
+                "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+            )
+        if v.creation == MULTI_OUTPUT:
+            raise RuntimeError(
+                "Output 0 of a function that returns multiple views is a view and is being modified inplace. Such "
+                "functions do not allow the output views to be modified inplace. You should replace the inplace "
+                "operation by an out-of-place one."
+            )
+        if v.creation == CUSTOM:
+            raise RuntimeError(_custom_view_text)
+
+
+def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> None:
+    """Refuse targets whose elements share cells, and inputs that partly overlap the target."""
+    if t._v is None and t._s is None or t._k.device.type == "meta":
+        return
+    if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
+        raise RuntimeError(
+            f"{op.name}: unsupported operation: more than one element of the written-to tensor refers to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
+    for x in inputs:
+        if isinstance(x, Tensor) and x is not t and x._s is t._s and x._s is not None and x._a.size:
+            if partly_overlaps(t, x, exact_ok):
+                raise RuntimeError(
+                    f"{op.name}: unsupported operation: some elements of the input tensor and the written-to tensor "
+                    "refer to a single memory location. Please clone() the tensor before performing the operation."
+                )
+
+
+def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
+    shape, strides, offset = geometry(t)
+    other_shape, other_strides, other_offset = geometry(x)
+    if (shape, strides, offset) == (other_shape, other_strides, other_offset):
+        return not exact_ok
+    if not (t._k.contiguous and x._k.contiguous) and not _dense_pair(shape, strides, other_shape, other_strides):
+        return False  # as PyTorch: too hard to tell is allowed
+    size, other_size = t._k.itemsize, x._k.itemsize
+    low, high = offset * size, (offset + t._a.size) * size
+    other_low, other_high = other_offset * other_size, (other_offset + x._a.size) * other_size
+    return low < other_high and other_low < high
+
+
+def _dense_pair(shape: Any, strides: Any, other_shape: Any, other_strides: Any) -> bool:
+    dense = layout.is_non_overlapping_and_dense
+    return dense(shape, strides) and dense(other_shape, other_strides)
+
+
+def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    check_memory(op, t, tensors)
+    shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
+    if shape != t._a.shape:
+        raise RuntimeError(
+            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    result = result_dtypes(op, operands)[1]
+    check_cast(op, result, t._k.dtype)
+
+
+def check_cast(op: Any, result: dt.dtype, target: dt.dtype) -> None:
+    if not dt.can_cast(result, target):
+        raise RuntimeError(
+            f"{op.name}: result type {result.scalar_name} can't be cast to the desired output type "
+            f"{target.scalar_name}"
+        )
+
+
+def elementwise_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
+    if t._k.device.type == "meta":
+        return
+    elementwise(op, operands, values, out=t._a)
+
+
+def check_general_into(op: Any, t: Tensor, operands: Any) -> None:
+    check_memory(op, t, operands)
+
+
+def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
+    """Compute anew, then copy: for kernels that are not element by element."""
+    args, tensors, rest = [], iter(operands), iter(values)
+    for a in op.schema.arguments:
+        args.append(next(tensors) if a.type.base == "Tensor" else next(rest))
+    r = execute(op, tuple(args))
+    if r._a.shape != t._a.shape:
+        raise RuntimeError(
+            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the result's shape {list(r._a.shape)}"
+        )
+    check_cast(op, r._k.dtype, t._k.dtype)
+    if t._k.device.type != "meta":
+        t._a[...] = r._a
+
+
+def saved_original(t: Tensor) -> Tensor:
+    """A copy of the tensor's value and edge before it is overwritten."""
+    c = wrap(t._a.copy()) if t._k.plain else empty(t._a.shape, t._k.dtype, t._k.device)
+    if not t._k.plain:
+        c._a[...] = t._a
+    c._e = edge_of(t)
+    return c
+
+
+def wrote(t: Tensor) -> None:
+    """Count the write. A tensor without a storage has no alias and is not saved: version 0 → 1."""
+    s = t._s
+    if s is None:
+        s = t._s = Storage(t._a)
+        s.version = 1
+    elif s.saved == s.version:
+        note_write(s)
+    else:
+        s.version += 1
+
+
+def rebase_history(t: Tensor, node: Any) -> None:
+    """Make `node` the history of what was written: of the tensor, or through CopySlices of its base."""
+    s = t._s
+    v = t._v
+    if v is None:
+        if s is not None:
+            s.stale += 1
+        t._e = node
+        return
+    b = base_of(t)
+    c = CopySlices()
+    c.next = (edge_of(b), *node.next[1:])
+    c.fn = node
+    c.view = geometry(t)
+    c.base = (b._a.shape, geometry(b), b._k)
+    c.shape = b._a.shape
+    c.k = b._k
+    b._e = c
+    s.stale += 1
+    edge_of(t)
+
+
+# ---- out= ---------------------------------------------------------------------------------------
+
+
+def prepare_out(op: Any, out: Any, inputs: Any) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if not NOGRAD or TLS.grad:
+        if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*inputs, out)):
+            raise RuntimeError(
+                f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one "
+                "of the arguments requires grad."
+            )
+
+
+def resize_out(op: Any, out: Tensor, shape: Any) -> None:
+    """Give `out` the result's shape; PyTorch warns if elements would be lost."""
+    if out._a.shape == tuple(shape):
+        return
+    if out._a.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, which does "
+            f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements.",
+            stacklevel=4,
+        )
+    fresh = empty(shape, out._k.dtype, out._k.device)
+    out._a, out._k, out._s, out._v = fresh._a, fresh._k, fresh._s, None
+
+
+def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    prepare_out(op, out, tensors)
+    check_cast(op, result_dtypes(op, operands)[1], out._k.dtype)
+    shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
+    if shape == out._a.shape:
+        check_memory(op, out, tensors)
+    resize_out(op, out, shape)
+    elementwise_into(op, out, operands, values)
+    wrote(out)
+    return out
+
+
+def general_out(op: Any, args: Any, out: Any) -> Any:
+    inputs = modes.tensors_in(args)
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        prepare_out(op, o, inputs)
+    results = op.core(*(unrecorded(x) for x in args))
+    results = results if isinstance(results, tuple) else (results,)
+    for o, r in zip(outs, results, strict=True):
+        check_cast(op, r._k.dtype, o._k.dtype)
+        if r._k.device is not o._k.device:
+            raise RuntimeError(f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}")
+    for o, r in zip(outs, results, strict=True):
+        if r._a.shape == o._a.shape:
+            check_memory(op, o, inputs)
+        resize_out(op, o, r._a.shape)
+        if o._k.device.type != "meta":
+            o._a[...] = r._a
+        wrote(o)
+    return out
+
+
+def unrecorded(x: Any) -> Any:
+    if isinstance(x, Tensor) and x._e is not None:
+        r = _new(Tensor)
+        r._a, r._k, r._s, r._v = x._a, x._k, x._s, x._v
+        r._e = r._g = None
+        return r
+    return x
+
+
+def slow_write(op: Any) -> bool:
+    """Whether the thread's modes concern a write."""
+    return bool(TLS.function_modes or TLS.dispatch_modes or modes.events.op_call.listeners)
+
+
+def slow_inplace(op: Any, call: Any, args: Any) -> Any:
+    if TLS.function_modes:
+        mode = TLS.function_modes.pop()
+        try:
+            return mode.__torch_function__(call, (), args, {})
+        finally:
+            TLS.function_modes.append(mode)
+    if TLS.dispatch_modes:
+        mode = TLS.dispatch_modes.pop()
+        try:
+            return mode.__torch_dispatch__(call, (), args, {})
+        finally:
+            TLS.dispatch_modes.append(mode)
+    result = call(*args)
+    if modes.events.op_call.listeners:
+        modes.events.op_call.emit(op=op, args=args, result=result)
+    return result

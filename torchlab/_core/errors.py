@@ -1,0 +1,7 @@
+"""The exception classes that PyTorch's public names promise."""
+
+from __future__ import annotations
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device could not give the memory that was asked for (`torch.OutOfMemoryError`)."""

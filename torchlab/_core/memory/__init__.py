@@ -1,0 +1,1 @@
+"""Device memory: storages, and the caching allocator that cuts segments into blocks."""

@@ -1,0 +1,317 @@
+"""Pointwise arithmetic: add, sub, mul, div, pow, remainders, sign and absolute value.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#pointwise-ops
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch.op import binary, face, pointwise, unary
+from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.ops.kernels import fast, into
+
+
+def _no_bool(a: Any, name: str, remedy: str) -> None:
+    if a.dtype == np.bool_:
+        raise RuntimeError(f"{name}, with a bool tensor is not supported. {remedy}")
+
+
+@fast(np.add)
+def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
+    _check_alpha(a, alpha)
+    if alpha != 1:
+        b = xp.multiply(b, b.dtype.type(alpha)) if b.dtype != np.bool_ else xp.logical_and(b, bool(alpha))
+    return xp.add(a, b, out=out)
+
+
+@fast(np.subtract)
+def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
+    _no_bool(a, "Subtraction, the `-` operator", "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
+    _check_alpha(a, alpha)
+    if alpha != 1:
+        b = xp.multiply(b, b.dtype.type(alpha))
+    return xp.subtract(a, b, out=out)
+
+
+def _check_alpha(a: Any, alpha: Any) -> None:
+    if type(alpha) is float and a.dtype.kind in "iub":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if type(alpha) is bool and a.dtype != np.bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+
+
+add = binary(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", _add,
+    expr="self + alpha * other", py=("__add__", "__radd__", "__iadd__"),
+    vjp={"self": "g", "other": "g if alpha == 1 else g * alpha"},
+    doc="self + alpha · other, broadcast.",
+)  # fmt: skip
+sub = binary(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", _sub,
+    expr="self - alpha * other", py=("__sub__", "__isub__"),
+    vjp={"self": "g", "other": "-g if alpha == 1 else g * -alpha"},
+    doc="self − alpha · other, broadcast.",
+)  # fmt: skip
+mul = binary(
+    "mul", np.multiply, expr="self * other", py=("__mul__", "__rmul__", "__imul__"),
+    vjp={"self": "g * conj_of(other)", "other": "g * conj_of(self)"}, doc="self · other, broadcast.",
+)  # fmt: skip
+
+
+@face("rsub", py=("__rsub__",))
+def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other − alpha · self."""
+    return aten.sub(other, self, alpha=alpha)
+
+
+div_tensor = binary(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor", np.true_divide, promote="float", expr="self / other",
+    py=("__truediv__", "__itruediv__"), vjp={"self": "g / conj_of(other)", "other": "-g * conj_of(self / other / other)"},
+    doc="self / other; integers become the default floating type.",
+)  # fmt: skip
+
+
+def _int_division(xp: Any, a: Any, b: Any, f: Any, out: Any) -> Any:
+    if a.dtype.kind in "iu" and not xp.all(b):
+        raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
+    return f(a, b, out=out)
+
+
+def _floor_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iub":
+        return _int_division(xp, a, b, xp.floor_divide, out)
+    # As C's division with Python's fix-up: inf and NaN where NumPy's floor_divide differs.
+    zero = b == 0
+    q = xp.floor_divide(a, xp.where(zero, xp.ones_like(b), b))
+    return into(xp.where(zero, a / b, q), out)
+
+
+floor_divide = binary(
+    "floor_divide", _floor_divide, expr="floor(self / other)", py=("__floordiv__", "__ifloordiv__"),
+    doc="The floor of self / other; integers stay integers.",
+)  # fmt: skip
+
+
+def _trunc_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iub":
+        if not xp.all(b):
+            raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
+        q = xp.floor_divide(a, b)
+        r = a - q * b
+        return into(q + ((r != 0) & ((a < 0) != (b < 0))).astype(a.dtype), out)
+    return xp.trunc(xp.true_divide(a, b), out=out)
+
+
+trunc_divide = binary("trunc_divide", _trunc_divide, public=False, expr="trunc(self / other)")
+
+
+def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
+    if rounding_mode is None:
+        return div_tensor
+    if rounding_mode == "floor":
+        return floor_divide
+    if rounding_mode == "trunc":
+        return trunc_divide
+    raise RuntimeError(
+        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+    )
+
+
+@face("div")
+def div(self: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """self / other; `rounding_mode` "floor" or "trunc" rounds and keeps integers."""
+    chosen = _div_mode(self, other, rounding_mode)
+    return chosen.function(self, other, out=out) if out is not None else chosen.function(self, other)
+
+
+@face("div_")
+def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """In-place `div`."""
+    return _div_mode(self, other, rounding_mode).inplace(self, other)
+
+
+def _remainder(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iu":
+        return _int_division(xp, a, b, xp.remainder, out)
+    return xp.remainder(a, b, out=out)
+
+
+remainder = binary(
+    "remainder", _remainder, py=("__mod__", "__imod__"), expr="self - floor(self / other) * other",
+    vjp={"self": "g", "other": "-g * floor_quotient(self, other)"},
+    doc="The remainder with the divisor's sign.",
+)  # fmt: skip
+
+
+def _fmod(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iu":
+        return _int_division(xp, a, b, xp.fmod, out)
+    return xp.fmod(a, b, out=out)
+
+
+fmod = binary(
+    "fmod", _fmod, expr="self - trunc(self / other) * other", vjp={"self": "g", "other": "-g * div(self, other, rounding_mode='trunc')"},
+    doc="The remainder with the dividend's sign.",
+)  # fmt: skip
+
+
+def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iu" and b.dtype.kind == "i" and b.size and bool((b < 0).any()):
+        if a.dtype.kind == "i" and b.size > 1 or a.ndim == 0 or b.ndim:
+            # PyTorch raises for a negative Python exponent only; tensors give 0, 1 or -1.
+            safe = xp.power(a, xp.where(b < 0, 0, b))
+            one = xp.where(a == 1, 1, xp.where(a == -1, xp.where(b % 2 == 0, 1, -1), 0)).astype(a.dtype)
+            return into(xp.where(b < 0, one, safe), out)
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if a.dtype == np.bool_:
+        return into(xp.logical_or(a, xp.logical_not(b)), out)
+    return xp.power(a, b, out=out)
+
+
+pow_tensor = binary(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", _pow, expr="pow(self, exponent)", method=False,
+    public=False, inplace=True, grad_name="PowBackward1",
+    vjp={"self": "pow_backward_self(g, self, exponent)", "exponent": "pow_backward_exponent(g, self, exponent, result)"},
+)  # fmt: skip
+pow_scalar = pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", public=False, grad_name="PowBackward0",
+    promote=lambda op, common: (common, common), vjp={"self": "pow_backward(g, self, exponent)"}, expr="pow(self, exponent)",
+)(lambda xp, a, e, out=None: _pow_number(xp, a, e, out))  # fmt: skip
+
+
+def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
+    if a.dtype.kind in "iu" and e < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if e == 2 and a.dtype != np.bool_:
+        return xp.multiply(a, a, out=out)
+    if e == 0.5:
+        return xp.sqrt(a, out=out)
+    if e == 1:
+        return into(a, out) if out is not None else a.copy()
+    return _pow(xp, a, np.array(e, a.dtype if a.dtype != np.bool_ else None), out)
+
+
+@face("pow", py=("__pow__",))
+def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001 - PyTorch's name
+    """self to the power exponent; either may be a number."""
+    return _pow_entry(self, exponent, out)
+
+
+def _pow_entry(self: Any, exponent: Any, out: Any = None) -> Any:
+    number = isinstance(exponent, (int, float, complex)) and hasattr(self, "_a")
+    if number and dt.combine(self.dtype, None, dt.of_scalar(exponent)) is self.dtype:
+        if out is not None:
+            return pow_scalar.out(self, exponent, out=out)
+        return pow_scalar.call(self, exponent)
+    if out is not None:
+        return pow_tensor.out(self, exponent, out=out)
+    return pow_tensor.function(self, exponent)
+
+
+@face("pow_", py=("__ipow__",))
+def pow_(self: Any, exponent: Any) -> Any:
+    """In-place `pow`."""
+    number = isinstance(exponent, (int, float, complex))
+    return (pow_scalar if number else pow_tensor).inplace(self, exponent)
+
+
+@face("__rpow__")
+def rpow(self: Any, other: Any) -> Any:
+    """other ** self."""
+    return pow_tensor.function(other, self)
+
+
+@face("__rtruediv__")
+def rtruediv(self: Any, other: Any) -> Any:
+    """other / self."""
+    return aten.reciprocal(self) * other
+
+
+@face("__rfloordiv__")
+def rfloordiv(self: Any, other: Any) -> Any:
+    """other // self."""
+    return aten.floor_divide(other, self)
+
+
+@face("__rmod__")
+def rmod(self: Any, other: Any) -> Any:
+    """other % self."""
+    return aten.remainder(other, self)
+
+
+def _neg(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype == np.bool_:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+    return xp.negative(a, out=out)
+
+
+_neg.fast_ufunc = np.negative  # type: ignore[attr-defined]
+neg = unary("neg", _neg, expr="-self", py=("__neg__",), vjp={"self": "-g"}, doc="−self.")
+positive = unary(
+    "positive", lambda xp, a, out=None: into(a, out) if out is not None else a.copy(), inplace=False, out=False,
+    py=("__pos__",), vjp={"self": "g"}, expr="self", grad_name="AliasBackward0",
+)  # fmt: skip
+
+
+def _abs(xp: Any, a: Any, out: Any = None) -> Any:
+    return xp.absolute(a, out=out)
+
+
+_abs.fast_ufunc = np.absolute  # type: ignore[attr-defined]
+abs = unary(  # noqa: A001 - PyTorch's name
+    "abs", _abs, promote="real", expr="abs(self)", py=("__abs__",), vjp={"self": "g * sgn(self)"},
+    doc="The absolute value; of complex numbers a real tensor.",
+)  # fmt: skip
+sign = unary("sign", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="−1, 0 or 1.")
+sgn = unary("sgn", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="x / |x|, 0 at 0.")
+reciprocal = unary(
+    "reciprocal", np.reciprocal, promote="float", expr="1 / self", vjp={"self": "-g * conj_of(result * result)"}, doc="1 / self.",
+)  # fmt: skip
+square = unary(
+    "square", np.square, expr="self * self", vjp={"self": "g * (2 * self)"}, grad_name="PowBackward0", doc="self².",
+)  # fmt: skip
+
+
+@pointwise(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    expr="self + value * tensor1 * tensor2",
+    vjp={"self": "g", "tensor1": "g * (tensor2 * value)", "tensor2": "g * (tensor1 * value)"},
+)
+def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    """self + value · tensor1 · tensor2."""
+    return xp.add(a, (b * c) * a.dtype.type(value), out=out)
+
+
+@pointwise(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    expr="self + value * tensor1 / tensor2",
+    vjp={"self": "g", "tensor1": "g * (value / tensor2)", "tensor2": "-g * (value * tensor1 / (tensor2 * tensor2))"},
+)
+def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    """self + value · tensor1 / tensor2."""
+    if a.dtype.kind in "iu":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a "
+            "true division of tensor1 and tensor2."
+        )
+    return xp.add(a, a.dtype.type(value) * (b / c), out=out)
+
+
+@pointwise(
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", expr="self + weight * (end - self)",
+    vjp={"self": "g * (1 - weight)", "end": "g * weight", "weight": "g * (end - self)"},
+)  # fmt: skip
+def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
+    """self + weight · (end − self), in the form that is exact at both ends."""
+    return into(xp.where(xp.absolute(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)), out)
+
+for _new_name, _old in (("multiply", "mul"), ("subtract", "sub"), ("divide", "div"), ("true_divide", "div"),
+                        ("negative", "neg"), ("absolute", "abs")):  # fmt: skip
+    alias(_new_name, _old)

@@ -1,0 +1,141 @@
+"""Helpers that vjp formulas share: functions of tensors, made of operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchlab._core import layout
+from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.tape import _as_strided_backward, _copy_slices
+from torchlab._core.tensor import Tensor
+
+
+@vjp_helper
+def conj_of(x: Any) -> Any:
+    """The conjugate for complex tensors; others are given back as they are."""
+    if isinstance(x, Tensor):
+        return aten.conj(x) if x._k.dtype.is_complex else x
+    return x.conjugate() if isinstance(x, complex) else x
+
+
+@vjp_helper
+def masked(g: Any, mask: Any) -> Any:
+    """g where the mask holds, else 0: never a product, so NaN does not leak."""
+    return aten.where(mask, g, 0)
+
+
+@vjp_helper
+def extreme_backward(g: Any, better: Any, equal: Any) -> Any:
+    """g to the winner, half of it to each on ties."""
+    half = aten.where(equal, g / 2, 0) if isinstance(equal, Tensor) else 0
+    return aten.where(better, g, half)
+
+
+@vjp_helper
+def floor_quotient(a: Any, b: Any) -> Any:
+    return aten.div(a, b, rounding_mode="floor")
+
+
+@vjp_helper
+def pow_backward(g: Any, x: Any, exponent: Any) -> Any:
+    """d(xᵉ)/dx for a number e; zero for e = 0 everywhere."""
+    if exponent == 0:
+        return aten.zeros_like(x)
+    return g * conj_of(exponent * aten.pow(x, exponent - 1))
+
+
+@vjp_helper
+def pow_backward_self(g: Any, x: Any, exponent: Any) -> Any:
+    """d(xᵉ)/dx for a tensor e."""
+    r = g * conj_of(exponent * aten.pow(x, exponent - 1))
+    return aten.where(exponent == 0, 0, r)
+
+
+@vjp_helper
+def pow_backward_exponent(g: Any, x: Any, exponent: Any, result: Any) -> Any:
+    """d(xᵉ)/de; at base 0 it is 0 for e ≥ 0."""
+    if isinstance(x, Tensor):
+        safe = (x == 0) & (exponent >= 0)
+        return aten.where(safe, 0, g * conj_of(result * aten.log(x)))
+    if x == 0:
+        return aten.where(exponent >= 0, 0, g * result * -math.inf)
+    return g * conj_of(result * (math.log(x) if not isinstance(x, complex) and x > 0 else math.nan))
+
+
+@vjp_helper
+def sum_to(g: Any, shape: Any) -> Any:
+    """Sum a gradient over what broadcasting had repeated."""
+    return sum_to_shape(g, shape)
+
+
+def sum_to_shape(g: Tensor, shape: Any) -> Tensor:
+    """`g` summed to `shape`, which must be broadcastable to g's."""
+    have = g._a.shape
+    if have == tuple(shape):
+        return g
+    lead = len(have) - len(shape)
+    dims = [*range(lead), *(lead + i for i, n in enumerate(shape) if n == 1 and have[lead + i] != 1)]
+    r = aten.sum(g, dims, True) if dims else g
+    return aten.view(r, tuple(shape)) if lead else r
+
+
+@vjp_helper
+def cast_back(g: Any, dtype: Any, device: Any) -> Any:
+    """A gradient in the type and place of what it belongs to."""
+    return aten.to(g, dtype=dtype, device=device)
+
+
+# ---- views --------------------------------------------------------------------------------------
+
+
+def strided_backward(g: Tensor, geometry: Any, base: Any) -> Tensor:
+    """The gradient of a base from that of a view told by geometry."""
+    shape, base_geometry, _ = base
+    _, base_strides, base_offset = base_geometry
+    size, strides, offset = geometry
+    return aten.as_strided_backward(g, tuple(shape), base_strides, base_offset, size, strides, offset)
+
+
+_as_strided_backward.append(strided_backward)
+
+
+def copy_slices(node: Any, g: Tensor) -> Any:
+    """Backward of a recorded write into a view (see CopySlices)."""
+    shape, base_geometry, _ = node.base
+    size, strides, offset = node.view
+    _, base_strides, base_offset = base_geometry
+    full = aten.new_empty_strided(g, tuple(shape), dense_strides(shape, base_strides))
+    full = aten.copy_(full, g)
+    relative = offset - base_offset
+    if tuple(full.stride()) != tuple(base_strides):  # the base itself has gaps: go through indices
+        return copy_slices_by_index(node, g)
+    part = aten.as_strided(full, size, strides, relative)
+    inner = node.fn.apply(aten.clone(part))
+    first = inner[0]
+    if first is None:
+        part.zero_()
+    else:
+        part.copy_(sum_to_shape(first, size))
+    return (full if node.next[0] is not None else None, *inner[1:])
+
+
+def copy_slices_by_index(node: Any, g: Tensor) -> Any:
+    """For bases whose memory is not dense: positions instead of strides."""
+    shape, (_, base_strides, base_offset), _ = node.base
+    size, strides, offset = node.view
+    where = aten.strided_positions(tuple(shape), base_strides, base_offset, size, strides, offset)
+    flat = aten.reshape(g, (-1,))
+    inner = node.fn.apply(aten.reshape(aten.index_select(flat, 0, where), size))
+    first = inner[0]
+    fresh = aten.new_zeros(g, tuple(size)) if first is None else sum_to_shape(first, size)
+    full = aten.index_copy(flat, 0, where, aten.reshape(fresh, (-1,)))
+    return (aten.reshape(full, tuple(shape)) if node.next[0] is not None else None, *inner[1:])
+
+
+def dense_strides(shape: Any, strides: Any) -> Any:
+    dense = layout.is_non_overlapping_and_dense(tuple(shape), tuple(strides))
+    return tuple(strides) if dense else layout.contiguous_strides(tuple(shape))
+
+
+_copy_slices.append(copy_slices)

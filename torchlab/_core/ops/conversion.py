@@ -1,0 +1,326 @@
+"""Copies, types, devices, and the ways out of a tensor: numpy, item, tolist.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/tensors.html
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import device as devices
+from torchlab._core import dtype as dt
+from torchlab._core import events, layout
+from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.op import composite, face, op
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops.creation import format_strides
+from torchlab._core.tape import edge_of
+from torchlab._core.tensor import (
+    Tensor,
+    contiguous_format,
+    preserve_format,
+    strides_of,
+)
+
+
+def _copy_strides(t: Tensor, memory_format: Any) -> Any:
+    if memory_format is contiguous_format:
+        return None
+    if memory_format is None or memory_format is preserve_format:
+        return None if t._k.contiguous else layout.empty_like_strides(t._a.shape, strides_of(t))
+    return format_strides(t._a.shape, memory_format)
+
+
+def copied(t: Tensor, dtype: dt.dtype, dev: Any, memory_format: Any) -> Tensor:
+    """A new tensor with t's values: another type, device or format. No history."""
+    src = t._k.device
+    if src.type != dev.type and events.host_transfer.listeners:
+        events.host_transfer.emit(src=str(src), dst=str(dev), nbytes=t.nbytes)
+    strides = _copy_strides(t, memory_format)
+    if src.type == "meta" and dev.type != "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    r = compute.empty(t._a.shape, dtype, dev, strides)
+    if dev.type != "meta":
+        _assign(r, t)
+    return r
+
+
+def _assign(r: Tensor, t: Tensor) -> None:
+    src, dst = t._a, r._a
+    if t._k.device.type == "cuda" and r._k.device.type != "cuda":
+        src = src.get()
+    elif r._k.device.type == "cuda" and t._k.device.type != "cuda":
+        dst[...] = compute.base.backend(r._k.device).xp.asarray(np.ascontiguousarray(src))
+        return
+    if src.dtype.kind == "c" and dst.dtype.kind != "c":
+        src = src.real
+    if src.dtype.kind == "f" and dst.dtype.kind in "iu":
+        np.copyto(dst, _float_to_int(src, dst.dtype), casting="unsafe")
+        return
+    np.copyto(dst, src, casting="unsafe") if type(dst) is np.ndarray else dst.__setitem__(..., src)
+
+
+def _float_to_int(src: Any, to: np.dtype) -> Any:
+    # C's conversion is undefined outside the range; PyTorch's kernels go through int64.
+    return src.astype(np.int64) if to.itemsize < 8 else src
+
+
+@op("_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
+    public=False, family="tensorwise", vjp={"self": "cast_back(g, self.dtype, self.device)"}, grad_name="ToCopyBackward0")  # fmt: skip
+def _to_copy(self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
+    """A copy in another type, on another device, in another format."""
+    return copied(self, dtype or self._k.dtype, device or self._k.device, memory_format)
+
+
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", vjp={"self": "g"}, family="tensorwise")
+def clone(self: Any, memory_format: Any) -> Any:
+    """A copy that passes gradients through."""
+    return copied(self, self._k.dtype, self._k.device, memory_format)
+
+
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=None) -> Tensor(a)", spaces=())
+def contiguous(self: Any, memory_format: Any) -> Any:
+    """Itself if its memory is row-major (or in the given format) already, else a copy that is."""
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if self.is_contiguous(memory_format or contiguous_format):
+        return self
+    return clone.call(self, memory_format=memory_format or contiguous_format)
+
+
+def _as_target(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    copy, memory_format = kwargs.get("copy", False), kwargs.get("memory_format")
+    unknown = kwargs.keys() - {"dtype", "device", "copy", "memory_format", "non_blocking", "other"}
+    if unknown:
+        raise TypeError(f"to() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    if "other" in kwargs:
+        args = (kwargs["other"], *args)
+    flags = []
+    for i, x in enumerate(args):
+        if isinstance(x, dt.dtype):
+            dtype = x
+        elif isinstance(x, Tensor):
+            dtype, device = x._k.dtype, x._k.device
+        elif isinstance(x, bool):
+            flags.append(x)
+        elif x is None or isinstance(x, (str, int, devices.device)):
+            device = x if x is not None else device
+        else:
+            raise TypeError(f"to() received an invalid combination of arguments - argument {i + 1} is {type(x).__name__}")
+    if len(flags) > 1:
+        copy = flags[1]
+    return dtype, (devices.concrete(devices.device(device)) if device is not None else None), copy, memory_format
+
+
+@face("to", spaces=())
+def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless copy=True)."""
+    dtype, device, copy, memory_format = _as_target(args, kwargs)
+    k = self._k
+    same = (dtype is None or dtype is k.dtype) and (device is None or device is k.device)
+    if same and not copy and (memory_format is None or memory_format is preserve_format or self.is_contiguous(memory_format)):
+        return self
+    if same and copy:
+        return clone.call(self, memory_format=memory_format or preserve_format)
+    return _to_copy.call(self, dtype=dtype, device=device, memory_format=memory_format)
+
+
+def _typed(name: str, dtype: dt.dtype) -> None:
+    def method(self: Any, memory_format: Any = None) -> Any:
+        return self if self._k.dtype is dtype else _to_copy.call(self, dtype=dtype, memory_format=memory_format)
+
+    method.__doc__ = f"`self.to({dtype!r})`."
+    face(name, spaces=())(method)
+
+
+for _name, _dtype in (
+    ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16), ("int", dt.int32),
+    ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8), ("bool", dt.bool_),
+    ("cfloat", dt.complex64), ("cdouble", dt.complex128),
+):  # fmt: skip
+    _typed(_name, _dtype)
+
+
+@face("type", spaces=())
+def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The type's name, or a conversion."""
+    if dtype is None:
+        place = "" if self._k.device.type == "cpu" else self._k.device.type + "."
+        return f"torch.{place}{self._k.dtype.scalar_name}Tensor"
+    return to.body(self, dtype)
+
+
+@face("type_as", spaces=())
+def type_as(self: Any, other: Any) -> Any:
+    """`self.to(other.dtype)` on other's device."""
+    return to.body(self, other)
+
+
+@face("cpu", spaces=())
+def cpu(self: Any, memory_format: Any = None) -> Any:
+    """In host memory."""
+    return to.body(self, devices.cpu)
+
+
+@face("sim", spaces=())
+def sim(self: Any, device: Any = 0) -> Any:
+    """On the simulated accelerator."""
+    return to.body(self, devices.device("sim", device or 0) if isinstance(device, int) else device)
+
+
+@face("cuda", spaces=())
+def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """On a GPU."""
+    return to.body(self, devices.device("cuda", device or 0) if device is None or isinstance(device, int) else device)
+
+
+@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", family="tensorwise", public=False,
+    vjp={"self": "zeros_like(g)", "src": "cast_back(sum_to(g, src.shape), src.dtype, src.device)"}, grad_name="CopyBackwards")  # fmt: skip
+def copy(self: Any, src: Any, non_blocking: bool) -> Any:
+    """src in self's shape, type and place."""
+    return copied(aten.expand_as(src, self), self._k.dtype, self._k.device, None)
+
+
+@face("copy_", spaces=())
+def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Write src, broadcast and converted, into this tensor."""
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
+    if src is self:
+        return self
+    grad = writes.prepare_write(copy, self, (src,))
+    writes.check_memory(copy, self, ())
+    shape = layout.broadcast_shapes(self._a.shape, src._a.shape, op="copy_")
+    if shape != self._a.shape:
+        raise RuntimeError(
+            f"copy_: output with shape {list(self._a.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    e_self, e_src = edge_of(self), edge_of(src)
+    if self._k.device.type != "meta":
+        if src._k.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if src._k.device.type != self._k.device.type and events.host_transfer.listeners:
+            events.host_transfer.emit(src=str(src.device), dst=str(self.device), nbytes=src.nbytes)
+        if src._s is self._s and src._s is not None:
+            src = writes.saved_original(src)
+        _assign(self, src)
+    writes.wrote(self)
+    if grad and (e_self is not None or e_src is not None) and self._k.differentiable:
+        node = copy.node_class()
+        node.next = (e_self, e_src)
+        for name, value in (("src_shape", src._a.shape), ("src_dtype", src._k.dtype), ("src_device", src._k.device)):
+            setattr(node, f"v_{name}", value)
+        node.shape, node.k = self._a.shape, self._k
+        writes.rebase_history(self, node)
+    return self
+
+
+# ---- out of the tensor --------------------------------------------------------------------------
+
+
+@face("numpy", spaces=())
+def numpy(self: Any, *, force: bool = False) -> Any:
+    """The NumPy array over the same memory."""
+    if force:
+        return numpy.body(aten.detach(self).cpu())
+    if edge_of(self) is not None:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._k.device.type != "cpu":
+        raise TypeError(
+            f"can't convert {self._k.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+    return self._a.view()
+
+
+def _host(self: Any, what: str) -> Any:
+    if self._k.device.type == "meta":
+        raise RuntimeError(f"Tensor.{what}() cannot be called on meta tensors")
+    return self._a.get() if self._k.device.type == "cuda" else self._a
+
+
+@face("item", spaces=())
+def item(self: Any) -> Any:
+    """The one element as a Python number."""
+    a = self._a
+    if a.size != 1:
+        raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
+    if self._k.plain:
+        r = a.item()
+        return r if type(r) in (float, int, bool, complex) else float(r)
+    a = _host(self, "item")
+    r = a.item()
+    return r if type(r) in (float, int, bool, complex) else float(r)
+
+
+@face("tolist", spaces=())
+def tolist(self: Any) -> Any:
+    """Nested lists of Python numbers (a number for 0-d tensors)."""
+    a = _host(self, "tolist")
+    if self._k.dtype not in dt.NATIVE:
+        a = a.astype(np.float32)
+    return a.tolist()
+
+
+def _scalar(self: Any, name: str) -> Any:
+    if self._a.size != 1:
+        raise RuntimeError(f"a Tensor with {self._a.size} elements cannot be converted to Scalar")
+    return item.body(self)
+
+
+def _conversion(name: str, convert: Any) -> None:
+    def method(self: Any) -> Any:
+        if edge_of(self) is not None and name != "__bool__" and self._a.ndim:
+            warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
+                          "Consider using tensor.detach() first.", stacklevel=2)  # fmt: skip
+        return convert(_scalar(self, name))
+
+    face(name, spaces=())(method)
+
+
+_conversion("__float__", float)
+_conversion("__int__", int)
+_conversion("__complex__", complex)
+
+
+@face("__bool__", spaces=())
+def to_bool(self: Any) -> Any:
+    n = self._a.size
+    if n != 1:
+        if n == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(_host(self, "__bool__").item())
+
+
+@face("__index__", spaces=())
+def to_index(self: Any) -> Any:
+    if self._a.size != 1 or self._k.dtype.category > dt.INT:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(_host(self, "__index__").item())
+
+
+@face("__array__", spaces=())
+def to_array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    a = numpy.body(self)
+    if dtype is not None and a.dtype != dtype:
+        return a.astype(dtype)
+    return a.copy() if copy else a
+
+
+@face("is_nonzero")
+def is_nonzero(self: Any) -> Any:
+    """Whether the one element differs from zero."""
+    return to_bool.body(self)
+
+
+@face("is_tensor", method=False)
+def is_tensor(obj: Any) -> Any:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+

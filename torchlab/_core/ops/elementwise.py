@@ -1,0 +1,349 @@
+"""Pointwise functions of one tensor, comparisons, logic and bits.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#pointwise-ops
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.dispatch.op import binary, face, pointwise, unary
+from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.lazy import lazy
+from torchlab._core.ops.kernels import exact, into
+
+special = lazy("scipy.special")
+
+
+def _float(name: str, vjp: str, expr: str | None = None, kernel: Any = None, **facts: Any) -> Any:
+    return unary(name, kernel or getattr(np, name), promote="float", vjp={"self": vjp},
+                 expr=expr or f"{name}(self)", **facts)  # fmt: skip
+
+
+exp = _float("exp", "g * conj_of(result)", autocast="float32")
+exp2 = _float("exp2", "g * conj_of(result) * 0.6931471805599453")
+expm1 = _float("expm1", "g * (result + 1)")
+log = _float("log", "g / conj_of(self)", autocast="float32")
+log2 = _float("log2", "g / (self * 0.6931471805599453)")
+log10 = _float("log10", "g / (self * 2.302585092994046)")
+log1p = _float("log1p", "g / (self + 1)")
+sqrt = _float("sqrt", "g / (2 * conj_of(result))")
+rsqrt = _float("rsqrt", "-0.5 * g * result.pow(3)", "1 / sqrt(self)",
+               lambda xp, a, out=None: xp.true_divide(a.dtype.type(1), xp.sqrt(a), out=out))  # fmt: skip
+sin = _float("sin", "g * cos(conj_of(self))")
+cos = _float("cos", "-g * sin(conj_of(self))")
+tan = _float("tan", "g * (1 + conj_of(result) * conj_of(result))")
+asin = _float("asin", "g * rsqrt(1 - self * self)", "asin(self)", np.arcsin)
+acos = _float("acos", "-g * rsqrt(1 - self * self)", "acos(self)", np.arccos)
+atan = _float("atan", "g / (self * self + 1)", "atan(self)", np.arctan)
+sinh = _float("sinh", "g * cosh(conj_of(self))")
+cosh = _float("cosh", "g * sinh(conj_of(self))")
+tanh = _float("tanh", "tanh_backward(g, result)")
+asinh = _float("asinh", "g * rsqrt(self * self + 1)", "asinh(self)", np.arcsinh)
+acosh = _float("acosh", "g * rsqrt(self * self - 1)", "acosh(self)", np.arccosh)
+atanh = _float("atanh", "g / (1 - self * self)", "atanh(self)", np.arctanh)
+
+
+def _scipy(name: str) -> Any:
+    def kernel(xp: Any, a: Any, out: Any = None) -> Any:
+        return getattr(special, name)(a, out=out)
+
+    kernel.__name__ = name
+    return kernel
+
+
+erf = _float("erf", "g * (1.1283791670955126 * exp(-(self * self)))", kernel=_scipy("erf"))
+erfc = _float("erfc", "g * (-1.1283791670955126 * exp(-(self * self)))", kernel=_scipy("erfc"))
+lgamma = _float("lgamma", "g * digamma(self)", kernel=_scipy("gammaln"))
+
+
+def _digamma(xp: Any, a: Any, out: Any = None) -> Any:
+    # PyTorch gives ∓inf at ±0; scipy gives ±inf there.
+    r = special.digamma(a)
+    return into(xp.where(a == 0, xp.copysign(xp.inf, -a), r).astype(a.dtype), out)
+
+
+digamma = unary("digamma", _digamma, promote="float", vjp={"self": "g * polygamma1(self)"})
+
+
+@pointwise("polygamma1(Tensor self) -> Tensor", promote="float", public=False, inplace=False, out=False)
+def polygamma1(xp: Any, a: Any, out: Any = None) -> Any:
+    """The trigamma function, for the gradient of digamma."""
+    return into(special.polygamma(1, a).astype(a.dtype), out)
+
+
+def _sigmoid(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype.kind == "c":
+        return into(1 / (1 + xp.exp(-a)), out)
+    r = xp.negative(a, out=out)
+    r = xp.exp(r, out=r) if type(r) is np.ndarray else np.asarray(xp.exp(r))
+    r = xp.add(r, r.dtype.type(1), out=r)
+    return xp.reciprocal(r, out=r)
+
+
+sigmoid = unary("sigmoid", _sigmoid, promote="float", expr="1 / (1 + exp(-self))", vjp={"self": "sigmoid_backward(g, result)"},
+                spaces=("torch", "special"))  # fmt: skip
+alias("expit", "sigmoid")
+
+
+@pointwise("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", inplace=False, out=False, public=False,
+           expr="grad_output * (1 - output * output)",
+           vjp={"grad_output": "tanh_backward(g, output)", "output": "g * (-2 * output * grad_output)"})  # fmt: skip
+def tanh_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
+    """grad · (1 − y²)."""
+    r = xp.multiply(y, y)
+    r = xp.subtract(r.dtype.type(1), r, out=r if r.ndim else None)
+    if r.dtype.kind == "c":
+        r = xp.conj(r)
+    return xp.multiply(g, r, out=out)
+
+
+@pointwise("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", inplace=False, out=False, public=False,
+           expr="grad_output * (1 - output) * output",
+           vjp={"grad_output": "sigmoid_backward(g, output)", "output": "g * (grad_output * (1 - 2 * output))"})  # fmt: skip
+def sigmoid_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
+    """grad · y · (1 − y)."""
+    r = (1 - y) * y
+    return xp.multiply(g, xp.conj(r) if r.dtype.kind == "c" else r, out=out)
+
+
+def _rounding(f: Any) -> Any:
+    def kernel(xp: Any, a: Any, out: Any = None) -> Any:
+        if a.dtype.kind in "iu":
+            return into(a, out) if out is not None else a.copy()
+        return getattr(xp, f.__name__)(a, out=out)
+
+    kernel.fast_ufunc = None
+    return kernel
+
+
+floor = unary("floor", _rounding(np.floor), expr="floor(self)", vjp={"self": "zeros_like(g)"})
+ceil = unary("ceil", _rounding(np.ceil), expr="ceil(self)", vjp={"self": "zeros_like(g)"})
+trunc = unary("trunc", _rounding(np.trunc), expr="trunc(self)", vjp={"self": "zeros_like(g)"})
+frac = unary("frac", lambda xp, a, out=None: xp.subtract(a, xp.trunc(a), out=out), expr="self - trunc(self)", vjp={"self": "g"})
+alias("fix", "trunc")
+
+
+@pointwise("round.decimals(Tensor self, *, int decimals=0) -> Tensor", vjp={"self": "zeros_like(g)"}, grad_name="RoundBackward1")
+def round_decimals(xp: Any, a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Round half to even."""
+    if a.dtype.kind in "iu":
+        return into(a, out) if out is not None else a.copy()
+    return into(xp.round(a, decimals), out) if decimals else xp.rint(a, out=out)
+
+
+def _relu(xp: Any, a: Any, out: Any = None) -> Any:
+    return xp.maximum(a, a.dtype.type(0), out=out)
+
+
+class _ReluUfunc:
+    """relu as one call on one array: NumPy's maximum keeps NaN, as PyTorch does."""
+
+    def __init__(self) -> None:
+        self.zeros: dict[Any, Any] = {}
+
+    def __call__(self, a: Any) -> Any:
+        zero = self.zeros.get(a.dtype)
+        if zero is None:
+            zero = self.zeros[a.dtype] = np.zeros((), a.dtype)
+        return np.maximum(a, zero)
+
+
+_relu.fast_ufunc = _ReluUfunc()  # type: ignore[attr-defined]
+relu = unary("relu", _relu, expr="where(self < 0, 0, self)", vjp={"self": "threshold_backward(g, result, 0)"},
+             spaces=("torch", "nn.functional"), doc="max(self, 0); NaN stays.")  # fmt: skip
+
+
+@pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", inplace=False, out=False,
+           public=False, expr="where(self <= threshold, 0, grad_output)",
+           vjp={"grad_output": "threshold_backward(g, self, threshold)"})  # fmt: skip
+def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None) -> Any:
+    """grad where x > threshold (NaN lets it through), else 0."""
+    return into(xp.where(x <= threshold, g.dtype.type(0), g), out)
+
+
+# ---- comparison ---------------------------------------------------------------------------------
+
+
+def _compare(name: str, ufunc: Any, symbol: str, dunder: str) -> Any:
+    return binary(name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", inplace=True)
+
+
+eq = _compare("eq", np.equal, "==", "__eq__")
+ne = _compare("ne", np.not_equal, "!=", "__ne__")
+lt = _compare("lt", np.less, "<", "__lt__")
+le = _compare("le", np.less_equal, "<=", "__le__")
+gt = _compare("gt", np.greater, ">", "__gt__")
+ge = _compare("ge", np.greater_equal, ">=", "__ge__")
+for _new, _old in (("not_equal", "ne"), ("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge")):
+    alias(_new, _old)
+
+
+def _test(name: str, expr: str) -> Any:
+    def kernel(xp: Any, a: Any, out: Any = None) -> Any:
+        return getattr(xp, name)(a, out=out)
+
+    kernel.__name__ = name
+    return unary(name, kernel, promote="bool", inplace=False, expr=expr, out=name not in ("isnan", "isinf", "isfinite"))
+
+
+isnan = _test("isnan", "self != self")
+isinf = _test("isinf", "isinf(self)")
+isfinite = _test("isfinite", "isfinite(self)")
+signbit = _test("signbit", "signbit(self)")
+
+
+# ---- logic and bits -----------------------------------------------------------------------------
+
+
+def _logical(name: str) -> Any:
+    ufunc = getattr(np, name)
+    return binary(name, lambda xp, a, b, out=None: ufunc(a, b, out=out), promote="bool")
+
+
+logical_and = _logical("logical_and")
+logical_or = _logical("logical_or")
+logical_xor = _logical("logical_xor")
+logical_not = unary("logical_not", lambda xp, a, out=None: xp.logical_not(a, out=out), promote="bool")
+
+
+def _bits(name: str, ufunc: Any, *py: str) -> Any:
+    def kernel(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+        if a.dtype.kind not in "iub":
+            raise RuntimeError(f'"{name}_cpu" not implemented for \'{_dtype_name(a)}\'')
+        return getattr(xp, ufunc.__name__)(a, b, out=out)
+
+    return binary(name, kernel, py=py)
+
+
+def _dtype_name(a: Any) -> str:
+    return {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+            "complex64": "ComplexFloat", "complex128": "ComplexDouble"}.get(a.dtype.name, a.dtype.name)  # fmt: skip
+
+
+bitwise_and = _bits("bitwise_and", np.bitwise_and, "__and__", "__rand__", "__iand__")
+bitwise_or = _bits("bitwise_or", np.bitwise_or, "__or__", "__ror__", "__ior__")
+bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "__xor__", "__rxor__", "__ixor__")
+bitwise_left_shift = _bits("bitwise_left_shift", np.left_shift, "__lshift__", "__ilshift__")
+bitwise_right_shift = _bits("bitwise_right_shift", np.right_shift, "__rshift__", "__irshift__")
+bitwise_not = unary("bitwise_not", np.invert, py=("__invert__",))
+
+
+# ---- minima, maxima, selection ------------------------------------------------------------------
+
+
+def _extreme(name: str, ufunc: Any, expr: str, better: str) -> Any:
+    return binary(
+        name, ufunc, expr=expr,
+        vjp={"self": f"extreme_backward(g, self {better} other, self == other)",
+             "other": f"extreme_backward(g, other {better} self, self == other)"},
+    )  # fmt: skip
+
+
+maximum = _extreme("maximum", np.maximum, "maximum(self, other)", ">")
+minimum = _extreme("minimum", np.minimum, "minimum(self, other)", "<")
+fmax = binary("fmax", np.fmax, vjp={"self": "masked(g, (self >= other) | isnan(other))", "other": "masked(g, ~((self >= other) | isnan(other)))"})
+fmin = binary("fmin", np.fmin, vjp={"self": "masked(g, (self <= other) | isnan(other))", "other": "masked(g, ~((self <= other) | isnan(other)))"})
+
+
+@exact
+def _where(xp: Any, c: Any, a: Any, b: Any, out: Any = None) -> Any:
+    return into(xp.where(c, a, b), out)
+
+
+@face("where")
+def where(self: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Elements of `input` where the condition holds, of `other` elsewhere. With the condition alone:
+    the indices where it holds."""
+    if input is None and other is None:
+        return aten.nonzero(self, as_tuple=True)
+    if out is not None:
+        return where_self.out(self, input, other, out=out)
+    return where_self.function(self, input, other)
+
+
+def _where_method(self: Any, condition: Any, other: Any) -> Any:
+    return where_self.function(condition, self, other)
+
+
+where_self = pointwise(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", public=False, inplace=False,
+    promote="where", expr="where(condition, self, other)",
+    vjp={"self": "masked(g, condition)", "other": "masked(g, ~condition)"}, grad_name="WhereBackward0",
+)(_where)  # fmt: skip
+
+
+@exact
+def _masked_fill(xp: Any, a: Any, mask: Any, value: Any, out: Any = None) -> Any:
+    return into(xp.where(mask, value, a), out)
+
+
+masked_fill = pointwise(
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", promote="masked_fill", out=False,
+    expr="where(mask, value, self)", vjp={"self": "masked(g, ~mask)", "value": "masked(g, mask)"},
+)(_masked_fill)  # fmt: skip
+
+
+@face("clamp", spaces=("torch",))
+def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """Limit to [min, max]: numbers or tensors; NaN wins; max wins over min."""
+    _check_bounds(min, max)
+    if out is not None:
+        return _clamp_op(min, max).out(*_bounds(self, min, max), out=out)
+    return _clamp_op(min, max).function(*_bounds(self, min, max))
+
+
+@face("clamp_")
+def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """In-place `clamp`."""
+    _check_bounds(min, max)
+    return _clamp_op(min, max).inplace(*_bounds(self, min, max))
+
+
+def _check_bounds(low: Any, high: Any) -> None:
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+
+
+def _clamp_op(low: Any, high: Any) -> Any:
+    return clamp_min if high is None else clamp_max if low is None else clamp_both
+
+
+def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
+    return tuple(v for v in (x, low, high) if v is not None)
+
+
+clamp_both = pointwise(
+    "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor", public=False, grad_name="ClampBackward1",
+    expr="minimum(maximum(self, min), max)",
+    vjp={"self": "masked(g, (self >= min) & (self <= max))", "min": "masked(g, (min < max) & (self < min))",
+         "max": "masked(g, (self > max) | (max < min))"},
+)(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))  # fmt: skip
+clamp_min = pointwise(
+    "clamp_min(Tensor self, Tensor min) -> Tensor", grad_name="ClampMinBackward0", expr="maximum(self, min)",
+    vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
+)(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))  # fmt: skip
+clamp_max = pointwise(
+    "clamp_max(Tensor self, Tensor max) -> Tensor", grad_name="ClampMaxBackward0", expr="minimum(self, max)",
+    vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
+)(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))  # fmt: skip
+alias("clip", "clamp")
+
+
+def _atan2(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    return xp.arctan2(a, b, out=out)
+
+
+_atan2.fast_ufunc = np.arctan2  # type: ignore[attr-defined]
+atan2 = binary(
+    "atan2", _atan2, promote="float", expr="atan2(self, other)",
+    vjp={"self": "g * (other / (self * self + other * other))", "other": "g * (-self / (self * self + other * other))"},
+)  # fmt: skip
+hypot = binary("hypot", np.hypot, vjp={"self": "g * (self / result)", "other": "g * (other / result)"})
+logaddexp = binary(
+    "logaddexp", np.logaddexp, vjp={"self": "g * exp(self - result)", "other": "g * exp(other - result)"}, promote="float",
+)  # fmt: skip
+
+

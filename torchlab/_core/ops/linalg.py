@@ -1,0 +1,219 @@
+"""Matrix products. BLAS does the work, through NumPy.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#blas-and-lapack-operations
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.op import composite, face, op
+from torchlab._core.dispatch.registry import aten, vjp_helper
+
+
+def same_dtype(name: str, *arrays: Any) -> None:
+    """Matrix products do not promote."""
+    first = arrays[0].dtype
+    for a in arrays[1:]:
+        if a.dtype != first:
+            names = [dt.from_numpy(x.dtype).scalar_name for x in (arrays[0], a)]
+            raise RuntimeError(
+                f"{name}: expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; convert one "
+                "of them with .to()"
+            )
+
+
+def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    """a @ b; for small matrices ndarray.dot has the lower overhead."""
+    if out is None:
+        return a.dot(b) if a.ndim == 2 and b.ndim == 2 else xp.matmul(a, b)
+    return xp.matmul(a, b, out=out)
+
+
+def _mm_shape(a: Any, b: Any) -> tuple[int, int]:
+    if a.ndim != 2:
+        raise RuntimeError(f"mm: self must be a matrix, but its shape is {list(a.shape)}")
+    if b.ndim != 2:
+        raise RuntimeError(f"mm: mat2 must be a matrix, but its shape is {list(b.shape)}")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"mm: mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    return a.shape[0], b.shape[1]
+
+
+@vjp_helper
+def mm_left(g: Any, b: Any) -> Any:
+    """The gradient of a in a @ b."""
+    return aten.mm(g, aten.t(conj(b)))
+
+
+@vjp_helper
+def mm_right(g: Any, a: Any) -> Any:
+    """The gradient of b in a @ b."""
+    return aten.mm(aten.t(conj(a)), g)
+
+
+def conj(x: Any) -> Any:
+    return aten.conj(x) if x._k.dtype.is_complex else x
+
+
+@op("mm(Tensor self, Tensor mat2) -> Tensor", out=True, autocast="lower", vjp={"self": "mm_left(g, mat2)", "mat2": "mm_right(g, self)"},
+    meta=lambda a, b: MetaArray(_mm_shape(a, b), a.dtype))  # fmt: skip
+def mm(xp: Any, a: Any, b: Any) -> Any:
+    """The product of two matrices: (n, k) @ (k, m) → (n, m)."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        _mm_shape(a, b)
+    if a.dtype != b.dtype:
+        same_dtype("mm", a, b)
+    return a.dot(b)
+
+
+def _bmm_shape(a: Any, b: Any) -> tuple[int, int, int]:
+    if a.ndim != 3 or b.ndim != 3:
+        raise RuntimeError(f"bmm: batch1 and batch2 must be 3D tensors, got {list(a.shape)} and {list(b.shape)}")
+    if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        raise RuntimeError(
+            f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] but got: "
+            f"[{b.shape[0]}, {b.shape[1]}]."
+        )
+    return a.shape[0], a.shape[1], b.shape[2]
+
+
+@op("bmm(Tensor self, Tensor mat2) -> Tensor", out=True, autocast="lower",
+    vjp={"self": "bmm(g, transpose(conj_of(mat2), 1, 2))", "mat2": "bmm(transpose(conj_of(self), 1, 2), g)"},
+    meta=lambda a, b: MetaArray(_bmm_shape(a, b), a.dtype))  # fmt: skip
+def bmm(xp: Any, a: Any, b: Any) -> Any:
+    """Batches of matrix products: (b, n, k) @ (b, k, m) → (b, n, m)."""
+    _bmm_shape(a, b)
+    same_dtype("bmm", a, b)
+    return xp.matmul(a, b)
+
+
+@op("mv(Tensor self, Tensor vec) -> Tensor", out=True, autocast="lower",
+    vjp={"self": "ger(g, conj_of(vec))", "vec": "mv(t(conj_of(self)), g)"},
+    meta=lambda a, b: MetaArray((a.shape[0],), a.dtype))  # fmt: skip
+def mv(xp: Any, a: Any, b: Any) -> Any:
+    """Matrix times vector: (n, k) @ (k) → (n)."""
+    if a.ndim != 2 or b.ndim != 1:
+        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {list(a.shape)} and {list(b.shape)}")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(f"mv: size mismatch, got input ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
+    same_dtype("mv", a, b)
+    return a.dot(b)
+
+
+@op("dot(Tensor self, Tensor tensor) -> Tensor", out=True, autocast="lower",
+    vjp={"self": "g * conj_of(tensor)", "tensor": "g * conj_of(self)"}, meta=lambda a, b: MetaArray((), a.dtype))  # fmt: skip
+def dot(xp: Any, a: Any, b: Any) -> Any:
+    """The inner product of two vectors."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to have the same number of "
+            "elements, but got different numbers"
+        )
+    same_dtype("dot", a, b)
+    return np.asarray(a.dot(b))
+
+
+@composite("ger(Tensor self, Tensor vec2) -> Tensor")
+def ger(self: Any, vec2: Any) -> Any:
+    """The outer product of two vectors."""
+    if self._a.ndim != 1 or vec2._a.ndim != 1:
+        raise RuntimeError(f"outer: Expected 1-D argument, got {self._a.ndim}-D and {vec2._a.ndim}-D")
+    return aten.mul(aten.unsqueeze(self, 1), vec2)
+
+
+@face("outer")
+def outer(self: Any, vec2: Any) -> Any:
+    """The outer product of two vectors."""
+    return ger.call(self, vec2)
+
+
+def _scaled(g: Any, number: Any) -> Any:
+    return g if number == 1 else g * number
+
+
+vjp_helper(_scaled)
+
+
+@op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", out=True, autocast="lower",
+    vjp={"self": "_scaled(g, beta)", "mat1": "_scaled(mm_left(g, mat2), alpha)", "mat2": "_scaled(mm_right(g, mat1), alpha)"},
+    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_mm_shape(a, b), a.dtype))  # fmt: skip
+def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """beta · self + alpha · mat1 @ mat2."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        _mm_shape(a, b)
+    if a.dtype != b.dtype or c.dtype != a.dtype:
+        same_dtype("addmm", a, b, c)
+    shape = (a.shape[0], b.shape[1])
+    if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
+        raise RuntimeError(f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}")
+    r = a.dot(b)
+    if alpha != 1:
+        r *= alpha
+    if beta == 0:
+        return r
+    r += c if beta == 1 else c * c.dtype.type(beta)
+    return r
+
+
+@composite("matmul(Tensor self, Tensor other) -> Tensor", py=("__matmul__",), out=True)
+def matmul(self: Any, other: Any) -> Any:
+    """The matrix product, batched and broadcast over leading dimensions."""
+    a, b = self._a, other._a
+    n, m = a.ndim, b.ndim
+    if n == 2 and m == 2:
+        return mm.call(self, other)
+    if n == 1 and m == 1:
+        return dot.call(self, other)
+    if n == 2 and m == 1:
+        return mv.call(self, other)
+    if n == 0 or m == 0:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
+                           f"{n}D and {m}D")
+    if n == 1 and m == 2:
+        return aten.squeeze(mm.call(aten.unsqueeze(self, 0), other), 0)
+    if n >= 3 and m <= 2:  # one matrix for all: fold the batch into the rows
+        shape = a.shape
+        flat = aten.reshape(self, (layout.numel(shape[:-1]), shape[-1]))
+        if m == 1:
+            return aten.view(mv.call(flat, other), shape[:-1])
+        return aten._unsafe_view(mm.call(flat, other), (*shape[:-1], b.shape[1]))
+    return _batched(self, other)
+
+
+def _batched(self: Any, other: Any) -> Any:
+    if self._a.ndim == 1:
+        return aten.squeeze(_batched(aten.unsqueeze(self, 0), other), -2)
+    if other._a.ndim == 1:
+        return aten.squeeze(_batched(self, aten.unsqueeze(other, 1)), -1)
+    a, b = self._a.shape, other._a.shape
+    layout.matmul_shape(a, b)
+    lead = layout.broadcast_shapes(a[:-2], b[:-2])
+    left = aten.reshape(aten.expand(self, (*lead, *a[-2:])), (layout.numel(lead), *a[-2:]))
+    right = aten.reshape(aten.expand(other, (*lead, *b[-2:])), (layout.numel(lead), *b[-2:]))
+    return aten._unsafe_view(bmm.call(left, right), (*lead, a[-2], b[-1]))
+
+
+@face("__rmatmul__")
+def rmatmul(self: Any, other: Any) -> Any:
+    """other @ self."""
+    return matmul.function(other, self)
+
+
+@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", spaces=("nn.functional",), method=False)
+def linear(input: Any, weight: Any, bias: Any) -> Any:  # noqa: A002
+    """input @ weightᵀ + bias: (…, in) → (…, out), weight (out, in)."""
+    n = input._a.ndim
+    if bias is not None and n == 2:
+        return addmm.call(bias, input, aten.t(weight))
+    r = matmul.call(input, aten.t(weight) if weight._a.ndim == 2 else weight)
+    return r if bias is None else aten.add(r, bias)

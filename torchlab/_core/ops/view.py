@@ -1,0 +1,446 @@
+"""Views: new shapes and strides over the same memory.
+
+Each declaration has a kernel on strided arrays and, as its meta rule, the layout function that
+tells shape, strides and offset; generated tests hold one against the other.
+Source of the semantics: https://docs.pytorch.org/docs/2.13/tensor_view.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.dispatch.compute import alias as alias_of
+from torchlab._core.dispatch.op import Op, composite, face, view
+from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.kind import kind
+from torchlab._core.tape import geometry, storage_of
+from torchlab._core.tensor import contiguous_format, strides_of
+
+as_strided_np = np.lib.stride_tricks.as_strided
+
+
+def elements(a: Any) -> tuple[int, ...]:
+    """The strides of an array in elements."""
+    size = a.itemsize
+    return tuple(x // size for x in a.strides)
+
+
+def restride(a: Any, shape: Any, strides: Any, offset: int = 0) -> Any:
+    """An array over the same memory; `strides` in elements, `offset` in elements from a's first."""
+    size = a.itemsize
+    if offset and a.size:
+        a = np.ndarray((), a.dtype, _bytes_from(a, offset), 0)
+    return as_strided_np(a, shape, tuple(x * size for x in strides))
+
+
+def _bytes_from(a: Any, offset: int) -> Any:
+    class Holder:
+        __slots__ = ("__array_interface__", "owner")
+
+    h = Holder()
+    face_ = a.__array_interface__
+    h.owner = a
+    h.__array_interface__ = {
+        "data": (face_["data"][0] + offset * a.itemsize, face_["data"][1]), "shape": (a.itemsize,),
+        "typestr": "|u1", "version": 3,
+    }  # fmt: skip
+    return np.asarray(h)
+
+
+def _layout(rule: Any, *, offset: bool = False, op: str = "") -> Any:
+    """A meta rule from a layout function with or without the offset."""
+    if offset:
+        return lambda shape, strides, off, *args: rule(shape, strides, off, *args, op=op)
+    return lambda shape, strides, off, *args: (*rule(shape, strides, *args, op=op), off)
+
+
+def _sizes(size: Any) -> tuple[int, ...]:
+    return tuple(int(x) for x in size) if not isinstance(size, int) else (size,)
+
+
+@view("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", public=False,
+      meta=lambda shape, strides, off, size: (*layout.view(shape, strides, _sizes(size), op="view"), off),
+      grad_name="ViewBackward0", vjp={"self": "reshape(g, self.shape)"})  # fmt: skip
+def view_(xp: Any, a: Any, size: Any) -> Any:
+    """The same elements in another shape; RuntimeError if that needs a copy."""
+    try:
+        r = a.view()
+        r = r.reshape(size, copy=False)
+        if a.flags.c_contiguous and a.size:
+            return r
+    except (ValueError, TypeError):
+        pass
+    shape, strides = layout.view(a.shape, elements(a), _sizes(size), op="view")
+    return restride(a, shape, strides)
+
+
+@face("view", spaces=())
+def view_face(self: Any, *size: Any, dtype: Any = None) -> Any:
+    """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
+    if dtype is None and len(size) == 1:
+        first = size[0]
+        if isinstance(first, dt.dtype):
+            return view_dtype(self, first)
+        if type(first) is not int and isinstance(first, (tuple, list)):
+            size = tuple(first)
+    elif dtype is not None:
+        return view_dtype(self, dtype)
+    return view_.call(self, size)
+
+
+def view_dtype(self: Any, dtype: Any) -> Any:
+    """The same bytes as another type; sizes of elements may differ in the last dimension."""
+    new, old = dtype.itemsize, self._k.itemsize
+    if new != old:
+        if self._a.ndim == 0:
+            raise RuntimeError(
+                f"self.dim() cannot be 0 to view {self.dtype} as {dtype} (different element sizes)"
+            )
+        if strides_of(self)[-1] != 1:
+            raise RuntimeError(
+                f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} (different element sizes), but got "
+                f"{strides_of(self)[-1]}"
+            )
+        if new > old and self._a.shape[-1] % (new // old):
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {new // old} to view {self.dtype} as {dtype} (different "
+                f"element sizes), but got {self._a.shape[-1]}"
+            )
+    r = alias_of(self)
+    r._a = self._a.view(dtype.np)
+    k = kind(dtype, self._k.device)
+    r._k = k if r._a.flags.c_contiguous else k.v
+    return r
+
+
+@composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", varargs=True)
+def reshape(self: Any, shape: Any) -> Any:
+    """A view in the new shape if the strides allow it, else a copy."""
+    a = self._a
+    shape = layout.infer_size(_sizes(shape), a.size)
+    if layout.view_strides(a.shape, strides_of(self), shape) is not None:
+        return view_.call(self, shape)
+    return unsafe_view.call(aten.clone(self, memory_format=contiguous_format), shape)
+
+
+unsafe_view = Op(
+    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", family="view", kernel=view_.kernel, meta=view_.meta,
+    vjp={"self": "reshape(g, self.shape)"}, public=False, grad_name="UnsafeViewBackward0",
+)  # fmt: skip
+
+
+@composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", spaces=())
+def view_as(self: Any, other: Any) -> Any:
+    """`self.view(other.shape)`."""
+    return view_.call(self, other._a.shape)
+
+
+@composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", spaces=())
+def reshape_as(self: Any, other: Any) -> Any:
+    """`self.reshape(other.shape)`."""
+    return reshape.call(self, other._a.shape)
+
+
+@composite("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
+    """Dimensions start_dim … end_dim become one."""
+    if self._a.ndim == 0:
+        return reshape.call(self, (1,))
+    shape = layout.flatten_shape(self._a.shape, start_dim, end_dim)
+    return self if shape == self._a.shape else reshape.call(self, shape)
+
+
+@composite("unflatten(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
+def unflatten(self: Any, dim: int, sizes: Any) -> Any:
+    """One dimension becomes several."""
+    return view_.call(self, layout.unflatten_shape(self._a.shape, dim, tuple(sizes)))
+
+
+@view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", varargs=True,
+      meta=lambda shape, strides, off, dims: (*layout.permute(shape, strides, _sizes(dims)), off),
+      vjp={"self": "permute(g, inverse_permutation(dims))"})  # fmt: skip
+def permute(xp: Any, a: Any, dims: Any) -> Any:
+    """Reorder the dimensions."""
+    if len(dims) != a.ndim or len(set(d % a.ndim for d in dims) if a.ndim else ()) != a.ndim:
+        layout.permute(a.shape, elements(a), _sizes(dims))
+    layout.wrap_dims(dims, a.ndim)
+    return a.transpose(dims)
+
+
+@view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+      meta=_layout(layout.transpose), vjp={"self": "transpose(g, dim0, dim1)"})  # fmt: skip
+def transpose(xp: Any, a: Any, dim0: int, dim1: int) -> Any:
+    """Swap two dimensions."""
+    n = a.ndim
+    if n == 0:
+        layout.wrap_dim(dim0, 0)
+        layout.wrap_dim(dim1, 0)
+        return a.view()
+    try:
+        return a.swapaxes(dim0, dim1)
+    except (ValueError, TypeError):
+        layout.wrap_dim(dim0, n)
+        layout.wrap_dim(dim1, n)
+        raise
+
+
+alias("swapaxes", "transpose")
+alias("swapdims", "transpose")
+
+
+def _t_rule(shape: Any, strides: Any, off: int) -> Any:
+    if len(shape) > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
+    return (shape[::-1], strides[::-1], off)
+
+
+@view("t(Tensor(a) self) -> Tensor(a)", meta=_t_rule, vjp={"self": "t(g)"})
+def t(xp: Any, a: Any) -> Any:
+    """The transpose of a matrix; vectors stay."""
+    if a.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
+    return a.T
+
+
+@view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", vjp={"self": "unsqueeze_as(g, self.shape, dim)"},
+      meta=lambda shape, strides, off, dim=None: (*layout.squeeze(shape, strides, dim), off))  # fmt: skip
+def squeeze(xp: Any, a: Any, dim: Any) -> Any:
+    """Drop dimensions of size 1: all, or those named."""
+    shape, strides = layout.squeeze(a.shape, elements(a), dim)
+    return a.view() if shape == a.shape else restride(a, shape, strides)
+
+
+@view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", meta=_layout(layout.unsqueeze), vjp={"self": "squeeze(g, dim)"})
+def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
+    """Insert a dimension of size 1."""
+    shape, strides = layout.unsqueeze(a.shape, elements(a), dim)
+    return restride(a, shape, strides)
+
+
+@view("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", varargs=True, spaces=(),
+      meta=lambda shape, strides, off, size, implicit=False: (*layout.expand(shape, strides, _sizes(size)), off),
+      vjp={"self": "sum_to(g, self.shape)"})  # fmt: skip
+def expand(xp: Any, a: Any, size: Any, implicit: bool) -> Any:
+    """Repeat dimensions of size 1 without copying (stride 0); −1 keeps a size."""
+    shape, strides = layout.expand(a.shape, elements(a), _sizes(size))
+    return restride(a, shape, strides)
+
+
+@composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", spaces=())
+def expand_as(self: Any, other: Any) -> Any:
+    """`self.expand(other.shape)`."""
+    return expand.call(self, other._a.shape)
+
+
+@composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+def broadcast_to(self: Any, size: Any) -> Any:
+    """As `expand`."""
+    return expand.call(self, tuple(size))
+
+
+@view("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", meta=_layout(layout.select, offset=True),
+      vjp={"self": "select_backward(g, self.shape, dim, index)"})  # fmt: skip
+def select(xp: Any, a: Any, dim: int, index: int) -> Any:
+    """The slice at `index` of a dimension, which disappears."""
+    if not (-a.ndim <= dim < a.ndim and -a.shape[dim] <= index < a.shape[dim]):
+        layout.select(a.shape, elements(a), 0, dim, index)
+    if dim < 0:
+        dim += a.ndim
+    return a[(*(slice(None),) * dim, index, ...)]
+
+
+@view("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+      public=False, meta=_layout(layout.slice_, offset=True), vjp={"self": "slice_backward(g, self.shape, dim, start, end, step)"})  # fmt: skip
+def slice_(xp: Any, a: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    """start … end of one dimension in steps."""
+    if step <= 0:
+        layout.slice_(a.shape, elements(a), 0, dim, start, end, step)
+    dim = layout.wrap_dim(dim, a.ndim)
+    return a[(*(slice(None),) * dim, slice(start, end, step))]
+
+
+@composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
+def narrow(self: Any, dim: int, start: int, length: int) -> Any:
+    """`length` entries of one dimension from `start`."""
+    if self._a.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = self._a.shape[layout.wrap_dim(dim, self._a.ndim)]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_.call(self, dim, start, start + length, 1)
+
+
+@view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", spaces=(),
+      meta=_layout(layout.unfold), vjp={"self": "unfold_backward(g, self.shape, dimension, size, step)"})  # fmt: skip
+def unfold(xp: Any, a: Any, dimension: int, size: int, step: int) -> Any:
+    """All windows of `size` along a dimension, as a new last dimension."""
+    shape, strides = layout.unfold(a.shape, elements(a), dimension, size, step)
+    return restride(a, shape, strides)
+
+
+@view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+      meta=_layout(layout.diagonal, offset=True), vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"})  # fmt: skip
+def diagonal(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of two dimensions, as the last one."""
+    shape, strides, start = layout.diagonal(a.shape, elements(a), 0, offset, dim1, dim2)
+    return restride(a, shape, strides, start)
+
+
+@composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
+def movedim(self: Any, source: Any, destination: Any) -> Any:
+    """Move dimensions to new places, the others keep their order."""
+    n = self._a.ndim
+    source, destination = layout.wrap_dims(source, n), layout.wrap_dims(destination, n)
+    rest = [d for d in range(n) if d not in source]
+    order = [-1] * n
+    for s, d in zip(source, destination, strict=True):
+        order[d] = s
+    left = iter(rest)
+    return permute.call(self, tuple(next(left) if d < 0 else d for d in order))
+
+
+alias("moveaxis", "movedim")
+
+
+@view("detach(Tensor(a) self) -> Tensor(a)", meta=lambda shape, strides, off: (shape, strides, off))
+def detach(xp: Any, a: Any) -> Any:
+    """The same memory without history."""
+    return a
+
+
+@view("alias(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "g"},
+      meta=lambda shape, strides, off: (shape, strides, off))  # fmt: skip
+def alias_op(xp: Any, a: Any) -> Any:
+    """The same memory, on the tape."""
+    return a
+
+
+def _split_points(size: int, step: Any, dim: int, what: str) -> list[tuple[int, int]]:
+    if isinstance(step, int):
+        if step < 0 or (step == 0 and size):
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+        if step == 0:
+            return [(0, 0)]
+        return [(i, min(i + step, size)) for i in range(0, max(size, 1), step)]
+    if sum(step) != size:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
+            f"but got split_sizes={list(step)}"
+        )
+    points, at = [], 0
+    for n in step:
+        points.append((at, at + n))
+        at += n
+    return points
+
+
+def _split_kernel(xp: Any, a: Any, split_size: Any, dim: int) -> Any:
+    if a.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = layout.wrap_dim(dim, a.ndim)
+    lead = (slice(None),) * dim
+    return [a[(*lead, slice(i, j))] for i, j in _split_points(a.shape[dim], split_size, dim, "split")]
+
+
+def _split_meta(shape: Any, strides: Any, off: int, split_size: Any, dim: int) -> Any:
+    dim = layout.wrap_dim(dim, len(shape))
+    return [
+        layout.slice_(shape, strides, off, dim, i, j, 1)
+        for i, j in _split_points(shape[dim], split_size, dim, "split")
+    ]
+
+
+split_op = Op(
+    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", family="view",
+    kernel=_split_kernel, meta=_split_meta, public=False, vjp={"self": "split_backward(grads, self.shape, split_size, dim, node)"},
+)  # fmt: skip
+split_sizes = Op(
+    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", family="view",
+    kernel=_split_kernel, meta=_split_meta, vjp={"self": "split_backward(grads, self.shape, split_sizes, dim, node)"},
+)  # fmt: skip
+
+
+@face("split")
+def split(self: Any, split_size: Any, dim: int = 0) -> Any:
+    """Views of chunks along a dimension: of one size, or of the sizes in a list. (Function form:
+    `torch.split(tensor, split_size_or_sections, dim)`.)"""
+    if isinstance(split_size, int):
+        return tuple(split_op.call(self, split_size, dim))
+    return tuple(split_sizes.call(self, tuple(split_size), dim))
+
+
+@face("chunk")
+def chunk(self: Any, chunks: int, dim: int = 0) -> Any:
+    """At most `chunks` views of equal size (the last may be smaller)."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if self._a.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    size = self._a.shape[layout.wrap_dim(dim, self._a.ndim)]
+    step = max(-(-size // chunks), 0)
+    if size == 0:
+        return tuple(split_sizes.call(self, (0,) * chunks, dim))
+    return tuple(split_op.call(self, step, dim))
+
+
+def _unbind_kernel(xp: Any, a: Any, dim: int) -> Any:
+    dim = layout.wrap_dim(dim, a.ndim)
+    if a.ndim == 0:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    lead = (slice(None),) * dim
+    return [a[(*lead, i, ...)] for i in range(a.shape[dim])]
+
+
+unbind_op = Op(
+    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", family="view", kernel=_unbind_kernel, public=False,
+    meta=lambda shape, strides, off, dim: [
+        layout.select(shape, strides, off, dim, i) for i in range(shape[layout.wrap_dim(dim, len(shape))])
+    ],
+    vjp={"self": "unbind_backward(grads, self.shape, dim, node)"},
+)  # fmt: skip
+
+
+@face("unbind")
+def unbind(self: Any, dim: int = 0) -> Any:
+    """All slices along a dimension, as views."""
+    return tuple(unbind_op.call(self, dim))
+
+
+@face("as_strided")
+def as_strided(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Any shape and strides over the tensor's *storage*; `storage_offset` counts from the storage's
+    beginning (default: the tensor's own)."""
+    size, stride = _sizes(size), _sizes(stride)
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+    if any(s < 0 for s in stride):
+        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
+                           f"{list(stride)}")
+    own = geometry(self)[2]
+    offset = own if storage_offset is None else storage_offset
+    if offset < 0:
+        raise RuntimeError(f"as_strided: storage_offset must be non-negative, got {offset}")
+    item = self._k.itemsize
+    if self._k.device.type != "meta":
+        layout.as_strided_check(size, stride, offset, storage_of(self).nbytes, item)
+    return as_strided_op.call(self, size, stride, offset - own)
+
+
+@view("as_strided.relative(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt relative) -> Tensor(a)", public=False,
+      meta=lambda shape, strides, off, size, stride, rel: (tuple(size), tuple(stride), off + rel),
+      vjp={"self": "as_strided_relative_backward(g, self.shape, self.strides, size, stride, relative)"},
+      grad_name="AsStridedBackward0")  # fmt: skip
+def as_strided_op(xp: Any, a: Any, size: Any, stride: Any, relative: int) -> Any:
+    """`as_strided` with the offset counted from the tensor's first element."""
+    return restride(a, size, stride, relative)
+
+

@@ -1,0 +1,453 @@
+"""The record of the tape: nodes, edges, and the values they save.
+
+An *edge* answers three questions at once (requires_grad, grad_fn, is_leaf). It is
+    None               no gradient is wanted
+    AccumulateGrad     the tensor is a leaf that wants one
+    a Node             the tensor is that node's only output
+    Out(node, nr)      the tensor is output number nr of a node with several outputs
+
+The engine that walks the tape lives in `torchlab.autograd.engine`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import threading
+import weakref
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.memory.storage import Storage
+
+next_seq = count(1).__next__
+
+
+class GradState(threading.local):
+    """Per thread: whether the tape records, and the other settings a call may depend on."""
+
+    def __init__(self) -> None:
+        np.seterr(all="ignore")  # a new thread starts with NumPy's warnings on; PyTorch has none
+        self.grad = True
+        self.inference = False
+        self.autocast: Any = None
+        self.function_modes: list[Any] = []
+        self.dispatch_modes: list[Any] = []
+        self.saved_hooks: list[Any] = []
+        self.anomaly = False
+
+
+TLS = GradState()
+NOGRAD: list[int] = []  # one entry per thread that has switched recording off
+
+
+class Node:
+    """A step of the tape: what backward will do for one operator call.
+
+    Subclasses are generated from the operators' declarations and carry PyTorch's names.
+    """
+
+    __slots__ = ("next", "shape", "k", "hooks", "seq", "__weakref__")
+    saves: tuple[str, ...] = ()
+    op: Any = None
+    outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
+
+    def __init__(self) -> None:
+        self.next: tuple[Any, ...] = ()
+        self.hooks: Hooks | None = None
+        self.seq = next_seq()
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def apply(self, g: Any) -> Any:
+        """The gradients of the inputs, one for each of `next` (None where there is none).
+        `g` is a tensor, or for several outputs a tuple of tensors and None."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Drop the saved values; a second backward through them then says so."""
+        for slot in self.saves:
+            if getattr(self, slot, None) is not None:
+                setattr(self, slot, RELEASED)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return EXTRA.setdefault(self, {})
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(
+            (None, 0) if e is None else (e.node, e.nr) if type(e) is Out else (e, 0) for e in self.next
+        )
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    def register_hook(self, fn: Any) -> Any:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new grad_inputs."""
+        return hooks_of(self).add("post", fn)
+
+    def register_prehook(self, fn: Any) -> Any:
+        """Call `fn(grad_outputs)` before this node runs; it may return new grad_outputs."""
+        return hooks_of(self).add("pre", fn)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            slot = "s_" + name[7:]
+            if slot in self.saves:
+                return unpack(getattr(self, slot), self)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+# What few nodes have: the user's metadata, and the forward's stack in anomaly mode.
+EXTRA: weakref.WeakKeyDictionary[Node, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+class MultiNode(Node):
+    """A node with several outputs; its `apply` gets a tuple of gradients, None where none came."""
+
+    __slots__ = ("outs",)
+
+
+class Out:
+    """The edge to output `nr` of a node with several outputs."""
+
+    __slots__ = ("node", "nr")
+
+    def __init__(self, node: Node, nr: int) -> None:
+        self.node = node
+        self.nr = nr
+
+
+class AccumulateGrad(Node):
+    """The end of a path: adds what arrives to the leaf's `.grad`. It holds its leaf weakly."""
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, leaf: Any) -> None:
+        self.leaf = weakref.ref(leaf)
+        self.next = ()
+        self.hooks = None
+        self.seq = sys.maxsize
+
+    @property
+    def variable(self) -> Any:
+        return self.leaf()
+
+    def release(self) -> None:
+        pass
+
+
+class Handle:
+    """What registering a hook returns: `remove()` takes it back."""
+
+    _ids = count()
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        self.id = next(Handle._ids)
+        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookDict) else (lambda: hooks)
+
+    def remove(self) -> None:
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class HookDict(dict):  # a plain dict cannot be referenced weakly
+    __slots__ = ("__weakref__",)
+
+
+class Hooks:
+    """The hooks of a node: `tensor` by output number, `pre`, `post`, `accumulated`, `retain`."""
+
+    __slots__ = ("tensor", "pre", "post", "accumulated", "retain")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, HookDict] = {}
+        self.pre = HookDict()
+        self.post = HookDict()
+        self.accumulated = HookDict()
+        self.retain: dict[int, Any] = {}
+
+    def add(self, what: str, fn: Any, nr: int | None = None) -> Handle:
+        table = getattr(self, what) if nr is None else self.tensor.setdefault(nr, HookDict())
+        handle = Handle(table)
+        table[handle.id] = fn
+        return handle
+
+
+def hooks_of(node: Node) -> Hooks:
+    if node.hooks is None:
+        node.hooks = Hooks()
+    return node.hooks
+
+
+class _Released:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<released>"
+
+
+RELEASED = _Released()
+
+
+def storage_of(t: Any) -> Storage:
+    """The tensor's Storage, made now if it has none."""
+    s = t._s
+    if s is None:
+        s = t._s = Storage(t._a)
+    return s
+
+
+def save(t: Any) -> Any:
+    """What a node keeps of a tensor: the parts, not the object, so that no cycle arises."""
+    s = t._s
+    if s is None:
+        s = t._s = Storage(t._a)
+    k = t._k
+    if k.inference:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+            "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+            "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+            "`torch.inference_mode()`."
+        )
+    s.saved = s.version
+    e = t._e if not s.stale else edge_of(t)
+    if TLS.saved_hooks:
+        return Packed(t, s, e)
+    return (t._a, s, s.version, k, e)
+
+
+class Packed:
+    """A saved value that went through `saved_tensors_hooks`."""
+
+    __slots__ = ("value", "unpack_hook", "storage", "version", "edge")
+
+    def __init__(self, t: Any, s: Storage, e: Any, output: bool = False) -> None:
+        pack, self.unpack_hook = TLS.saved_hooks[-1]
+        plain = parts_to_tensor(t._a, s, t._k, None) if output else t
+        before = s.version
+        hooks, TLS.saved_hooks = TLS.saved_hooks, []
+        try:
+            self.value = pack(plain)
+        finally:
+            TLS.saved_hooks = hooks
+        if s.version != before:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                "hook can not be modified by in-place operations as this can lead to unexpected side-effects."
+            )
+        self.storage = s
+        self.version = s.version
+        self.edge = e
+
+
+def save_output(t: Any, nr: int = 0) -> Any:
+    """As `save`, for the node's own result number `nr`: its edge is put in when it is unpacked."""
+    s = t._s
+    if s is None:
+        s = t._s = Storage(t._a)
+    s.saved = s.version
+    if TLS.saved_hooks:
+        return Packed(t, s, nr, True)
+    return (t._a, s, s.version, t._k, nr)
+
+
+_new = object.__new__
+_tensor_class: list[Any] = []  # filled by torchlab._core.tensor
+
+
+def parts_to_tensor(a: Any, s: Storage | None, k: Any, e: Any) -> Any:
+    t = _new(_tensor_class[0])
+    t._a, t._s, t._k, t._e = a, s, k, e
+    t._v = t._g = None
+    return t
+
+
+def unpack(saved: Any, node: Node) -> Any:
+    """A tensor again, after checking that nobody has written to it since it was saved."""
+    if type(saved) is tuple and len(saved) == 5:
+        a, s, version, k, e = saved
+        if s.version != version:
+            raise RuntimeError(modified(node, a, k, s, version))
+        if type(e) is int:  # an output of the node itself
+            e = Out(node, e) if node.outs is not None else node
+        elif type(e) is AccumulateGrad:
+            leaf = e.leaf()
+            if leaf is not None and leaf._a is a:
+                return leaf
+        t = _new(_tensor_class[0])
+        t._a, t._s, t._k, t._e = a, s, k, e
+        t._v = t._g = None
+        return t
+    if saved is RELEASED:
+        raise RuntimeError(
+            f"Trying to backward through the graph a second time (or directly access saved tensors after they "
+            f"have already been freed): {node.name()}. Saved intermediate values of the graph are freed when you "
+            "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+            "graph a second time or if you need to access saved tensors after calling backward."
+        )
+    if type(saved) is Packed:
+        t = saved.unpack_hook(saved.value)
+        if not isinstance(t, _tensor_class[0]):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(t).__name__}")
+        e = saved.edge
+        if type(e) is int:
+            e = Out(node, e) if node.outs is not None else node
+        return parts_to_tensor(t._a, storage_of(t), t._k, e)
+    if type(saved) is list:
+        return [unpack(x, node) for x in saved]
+    return saved
+
+
+def modified(node: Node, a: Any, k: Any, s: Storage, version: int) -> str:
+    """The text of the in-place error. Unlike PyTorch's it names the line that wrote."""
+    where = ""
+    if s.writer is not None:
+        code, instruction = s.writer
+        line = code.co_firstlineno
+        for start, end, number in code.co_lines():
+            if start <= instruction < end and number is not None:
+                line = number
+        text = linecache.getline(code.co_filename, line).strip()
+        where = f" It was written in {code.co_filename}:{line}, in {code.co_name}" + (
+            f": `{text}`." if text else "."
+        )
+    maker = node.name()
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{k.dtype.scalar_name}Tensor {list(a.shape)}], which {maker} saved, is at version "
+        f"{s.version}; expected version {version} instead.{where} Hint: clone() the tensor before writing, "
+        "or use the operation that returns a new tensor."
+    )
+
+
+def note_write(s: Storage) -> None:
+    """Count a write in place; if the tape has saved this version, remember who wrote."""
+    if s.saved == s.version:
+        s.writer = _caller()
+    s.version += 1
+
+
+def _caller() -> tuple[Any, int] | None:
+    f = sys._getframe(2)
+    while f is not None:
+        name = f.f_globals.get("__name__", "")
+        if not (name == "torchlab" or name.startswith("torchlab.")):
+            return f.f_code, f.f_lasti
+        f = f.f_back
+    return None
+
+
+# ---- views --------------------------------------------------------------------------------------
+
+NORMAL, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
+
+
+class ViewMeta:
+    """What a view remembers beyond its base: how it was made, and after how many recorded writes.
+    A view that has nothing to remember keeps the base alone in its `_v`."""
+
+    __slots__ = ("base", "creation", "stale")
+
+    def __init__(self, base: Any, creation: int, stale: int) -> None:
+        self.base = base
+        self.creation = creation
+        self.stale = stale
+
+
+def base_of(t: Any) -> Any:
+    v = t._v
+    return v.base if type(v) is ViewMeta else v
+
+
+def edge_of(t: Any) -> Any:
+    """The tensor's edge; a view whose storage was written to under recording renews it first."""
+    v = t._v
+    if v is None:
+        return t._e
+    s = t._s
+    seen = v.stale if type(v) is ViewMeta else 0
+    if s.stale == seen:
+        return t._e
+    base = base_of(t)
+    creation = v.creation if type(v) is ViewMeta else NORMAL
+    if base._e is not None and (base._s is s):
+        if creation == CUSTOM:
+            raise RuntimeError(_custom_view_text)
+        node = AsStridedBackward0()
+        node.next = (base._e,)
+        node.geometry = geometry(t)
+        node.base = (base._a.shape, geometry(base), base._k)
+        node.shape = t._a.shape
+        node.k = t._k
+        t._e = node
+    t._v = ViewMeta(base, creation, s.stale)
+    return t._e
+
+
+_custom_view_text = (
+    "Output 0 of a custom Function is a view and is being modified inplace. This view was created inside a "
+    "custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace "
+    "would override the custom backward associated with the custom Function, leading to incorrect gradients. "
+    "This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
+
+
+def geometry(t: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """(shape, strides, offset) of a tensor in its storage, in elements."""
+    a = t._a
+    size = a.itemsize
+    offset = (a.__array_interface__["data"][0] - storage_of(t).address) // size if a.size else 0
+    return a.shape, tuple(x // size for x in a.strides), offset
+
+
+class AsStridedBackward0(Node):
+    """The gradient of a view, told by geometry: scatter into the base's layout."""
+
+    __slots__ = ("geometry", "base")
+
+    def apply(self, g: Any) -> Any:
+        return as_strided_backward(g, self.geometry, self.base)
+
+
+def as_strided_backward(g: Any, geometry: Any, base: Any) -> Any:
+    """Filled in by `torchlab._core.ops.view`: needs operators."""
+    return _as_strided_backward[0](g, geometry, base)
+
+
+_as_strided_backward: list[Any] = []
+
+
+class CopySlices(Node):
+    """A recorded write into a view: the base's new history.
+
+    The gradient of the base is split: the written part goes to `fn`, the node of the operator that
+    wrote; what `fn` returns for the written tensor goes back into the place it came from.
+    """
+
+    __slots__ = ("fn", "view", "base")
+
+    def apply(self, g: Any) -> Any:
+        return _copy_slices[0](self, g)
+
+    def release(self) -> None:
+        self.fn.release()
+
+
+_copy_slices: list[Any] = []

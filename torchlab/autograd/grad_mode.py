@@ -1,0 +1,174 @@
+"""no_grad, enable_grad, set_grad_enabled, inference_mode: per thread, as context or decorator.
+
+Source: https://docs.pytorch.org/docs/2.13/torch.html#locally-disabling-gradient-computation
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.tape import NOGRAD, TLS
+
+
+def is_grad_enabled() -> bool:
+    """Whether this thread's tape records."""
+    return not NOGRAD or TLS.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return TLS.inference
+
+
+def _set(on: bool) -> None:
+    if TLS.grad is not on:
+        TLS.grad = on
+        if on:
+            NOGRAD.pop()
+        else:
+            NOGRAD.append(1)
+
+
+class _Mode:
+    """A context manager that also decorates functions, generators included."""
+
+    __slots__ = ("_before",)
+
+    def _again(self) -> Any:
+        return type(self)()
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        again = self._again
+        if inspect.isgeneratorfunction(fn):
+
+            @functools.wraps(fn)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                with again():
+                    g = fn(*args, **kwargs)
+                    value = next(g, _END)
+                while value is not _END:
+                    sent = yield value
+                    with again():
+                        try:
+                            value = g.send(sent)
+                        except StopIteration as stop:
+                            return stop.value
+                return None
+
+            return generator
+
+        @functools.wraps(fn)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with again():
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+
+_END = object()
+
+
+class no_grad(_Mode):  # noqa: N801 - PyTorch's names
+    """Record nothing inside."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        m = object.__new__(cls)
+        return m if orig_func is None else m(orig_func)
+
+    def __enter__(self) -> None:
+        self._before = TLS.grad
+        if self._before:
+            TLS.grad = False
+            NOGRAD.append(1)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._before:
+            TLS.grad = True
+            NOGRAD.pop()
+
+
+class enable_grad(_Mode):  # noqa: N801
+    """Record inside, also within no_grad."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        m = object.__new__(cls)
+        return m if orig_func is None else m(orig_func)
+
+    def __enter__(self) -> None:
+        self._before = TLS.grad
+        _set(True)
+
+    def __exit__(self, *exc: object) -> None:
+        _set(self._before)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801
+    """Switch recording on or off: at once, and back at the end of a `with`."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._before = TLS.grad
+        _set(self.mode)
+
+    def _again(self) -> Any:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        _set(self._before)
+        return super().__call__(fn)
+
+    def __enter__(self) -> None:
+        _set(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        _set(self._before)
+
+
+class inference_mode(_Mode):  # noqa: N801
+    """As no_grad; tensors made inside never take part in autograd and have no version."""
+
+    __slots__ = ("mode", "_inference")
+
+    def __new__(cls, mode: Any = True) -> Any:
+        m = object.__new__(cls)
+        if callable(mode):
+            m.mode = True
+            return m(mode)
+        return m
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = mode
+
+    def _again(self) -> Any:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        self._inference = TLS.inference
+        self._before = TLS.grad
+        if self.mode:
+            if not self._inference:
+                TLS.inference = True
+                SLOW.append(self)
+            if self._before:
+                TLS.grad = False
+                NOGRAD.append(1)
+        else:
+            if self._inference:
+                TLS.inference = False
+            _set(True)
+
+    def __exit__(self, *exc: object) -> None:
+        if TLS.inference and not self._inference:
+            SLOW.remove(self)
+        TLS.inference = self._inference
+        _set(self._before)

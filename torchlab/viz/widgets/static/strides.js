@@ -1,0 +1,14 @@
+// The stride explorer: an index and its storage cell light up together.
+function light(view, part) {
+  for (const node of view.stage.querySelectorAll(".tl-twin")) node.classList.remove("tl-twin");
+  const cell = part?.dataset.cell;
+  if (cell === undefined) return;
+  for (const node of view.stage.querySelectorAll(`[data-cell="${cell}"]`)) node.classList.add("tl-twin");
+}
+
+const chosen = (view) => view.stage.querySelector(".tl-sel");
+
+export default picture({
+  onSelect: (view) => light(view, chosen(view)),
+  onHover: (view, part) => light(view, part ?? chosen(view)),
+});

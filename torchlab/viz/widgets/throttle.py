@@ -1,0 +1,59 @@
+"""Coalescing: many updates come in, few go out, the last one always does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Throttle:
+    """Calls `publish(value)` at most every `interval` seconds with the newest value.
+
+    The first value goes out at once in the caller's thread; a value that came too early goes out from
+    a timer's thread when its time has come, unless a newer one replaced it. Publishing that takes long
+    stretches the interval, so that drawing takes at most about a quarter of the time.
+
+    A value may be a function without arguments that makes it, called only when it is needed; it must
+    be safe to call from another thread.
+    """
+
+    def __init__(self, publish: Callable[[Any], None], interval: float = 0.05) -> None:
+        self._publish = publish
+        self._least = self._interval = interval
+        self._lock = threading.RLock()
+        self._last = -float("inf")
+        self._pending: list[Any] = []  # empty, or the one value that waits
+        self._timer: threading.Timer | None = None
+
+    def put(self, value: Any) -> None:
+        """Take a new value."""
+        with self._lock:
+            self._pending = [value]
+            wait = self._last + self._interval - time.monotonic()
+            if wait <= 0:
+                self.flush()
+            elif self._timer is None:
+                self._timer = threading.Timer(wait, self._due)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _due(self) -> None:
+        with self._lock:
+            self._timer = None
+            self.flush()
+
+    def flush(self) -> None:
+        """Publish the value that waits, if any, now."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if not self._pending:
+                return
+            (value,), self._pending = self._pending, []
+            start = time.monotonic()
+            self._publish(value() if callable(value) else value)
+            self._last = time.monotonic()
+            self._interval = max(self._least, 4 * (self._last - start))
