@@ -14,6 +14,7 @@ from typing import Any
 import numpy as _np
 
 from torchlab._core import dtype as _dtype
+from torchlab._core import tensor_face as _tensor_face
 from torchlab._core.device import device, get_default_device, set_default_device
 from torchlab._core.dispatch import registry as _registry
 from torchlab._core.dispatch import runtime as _runtime
@@ -25,6 +26,7 @@ from torchlab._core.dtype import (
     set_default_dtype,
 )
 from torchlab._core.errors import OutOfMemoryError
+from torchlab._core.generator import Generator
 from torchlab._core.ops import FAMILIES as _FAMILIES
 from torchlab._core.tensor import (
     Size,
@@ -35,6 +37,7 @@ from torchlab._core.tensor import (
     preserve_format,
     strided,
 )
+from torchlab._core.printing import set_printoptions
 from torchlab._version import __version__
 from torchlab.autograd.api import tensor_backward as _tensor_backward
 from torchlab.autograd.grad_mode import (
@@ -50,12 +53,12 @@ _np.seterr(all="ignore")  # Note in torchlab._core.tape: NumPy's warnings cost a
 for _name in _FAMILIES:
     importlib.import_module(_name)
 _registry.install_methods(Tensor)
+_tensor_face.install()
 Tensor.backward = _tensor_backward  # type: ignore[attr-defined]
 globals().update(_dtype.public_names())
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
-_SUBMODULES = frozenset()
 
 
 def __getattr__(name: str) -> Any:

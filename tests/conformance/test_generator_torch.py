@@ -142,7 +142,7 @@ def test_dropout_mask(n: int) -> None:
 @pytest.mark.parametrize("n", (0, 1, 7, 17, 1000, 10**5))
 def test_others(pair: Pair, n: int, name: str) -> None:
     mine, other = FLOATS[name]
-    empty: Callable[[], Any] = lambda: torch.empty(n, dtype=other)  # noqa: E731
+    empty: Callable[[], Any] = lambda: torch.empty(n, dtype=other)
     expected = empty().log_normal_(0.5, 0.7, generator=pair.theirs)
     pair.same(pair.ours.log_normal(n, 0.5, 0.7, mine), expected)
     pair.same(pair.ours.cauchy(n, 1, 2, mine), empty().cauchy_(1, 2, generator=pair.theirs))
@@ -178,7 +178,8 @@ def test_interleaved_calls(seed: int) -> None:
         if which == 0:
             pair.same(ours.normal(n), torch.randn(n, generator=g))
         elif which == 1:
-            pair.same(ours.normal(n, dtype=np.float64), torch.randn(n, dtype=torch.float64, generator=g))
+            expected = torch.randn(n, dtype=torch.float64, generator=g)
+            pair.same(ours.normal(n, dtype=np.float64), expected)
         elif which == 2:
             pair.same(ours.uniform(n), torch.rand(n, generator=g))
         elif which == 3:
@@ -199,7 +200,8 @@ def test_interleaved_calls(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", (-1, -(2**63), 0, 2**63, 2**64 - 1))
 def test_seeds(seed: int) -> None:
-    assert Generator().manual_seed(seed).initial_seed() == torch.Generator().manual_seed(seed).initial_seed()
+    theirs = torch.Generator().manual_seed(seed)
+    assert Generator().manual_seed(seed).initial_seed() == theirs.initial_seed()
     assert Generator().initial_seed() == torch.Generator().initial_seed()
 
 

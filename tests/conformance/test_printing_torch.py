@@ -13,10 +13,14 @@ from torchlab._core.printing import format_tensor, get_printoptions, printoption
 torch = pytest.importorskip("torch")
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
-NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-         "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")  # fmt: skip
-SHAPES = ((), (1,), (5,), (40,), (1001,), (3, 4), (2, 0, 3), (0,), (0, 3), (1, 30), (2, 3, 4), (7, 200),
-          (2, 3, 1, 2, 2), (30, 1, 40), (8, 8, 8, 8), (2000, 2), (6, 400), (1, 1, 1), (1, 0))  # fmt: skip
+NAMES = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
+    "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
+)  # fmt: skip
+SHAPES = (
+    (), (1,), (5,), (40,), (1001,), (3, 4), (2, 0, 3), (0,), (0, 3), (1, 30), (2, 3, 4), (7, 200),
+    (2, 3, 1, 2, 2), (30, 1, 40), (8, 8, 8, 8), (2000, 2), (6, 400), (1, 1, 1), (1, 0),
+)  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {"precision": 2}, {"precision": 0}, {"profile": "short"}, {"sci_mode": True},
     {"sci_mode": False}, {"linewidth": 40}, {"threshold": 10, "edgeitems": 1},
@@ -72,7 +76,8 @@ def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -
         elif kind == 1:
             x = x * 10.0 ** rng.integers(-4, 4, shape)
         elif kind == 2:
-            x = np.where(rng.random(shape) < 0.3, rng.choice([0.0, -0.0, np.nan, np.inf, -np.inf]), x)
+            special = rng.choice([0.0, -0.0, np.nan, np.inf, -np.inf])
+            x = np.where(rng.random(shape) < 0.3, special, x)
         elif kind == 3:
             x = np.round(np.asarray(rng.normal(size=shape)) * 3) / rng.choice([1, 2])
         return np.asarray(x)

@@ -108,15 +108,13 @@ def test_chain_is_straight() -> None:
 def test_crossing_is_removed() -> None:
     # drawn in the order given, a–d and b–c would cross
     size = (40.0, 20.0)
-    names = {n: size for n in ("r", "a", "b", "c", "d")}
+    names = dict.fromkeys(("r", "a", "b", "c", "d"), size)
     drawn = layered(names, [("r", "a"), ("r", "b"), ("a", "d"), ("b", "c")])
     assert (drawn.nodes["a"].x < drawn.nodes["b"].x) == (drawn.nodes["d"].x < drawn.nodes["c"].x)
 
 
 def test_long_edge_goes_around_the_middle_node() -> None:
-    drawn = layered(
-        {n: (100.0, 30.0) for n in "abc"}, [("a", "b"), ("b", "c"), ("a", "c")]
-    )
+    drawn = layered(dict.fromkeys("abc", (100.0, 30.0)), [("a", "b"), ("b", "c"), ("a", "c")])
     middle = drawn.nodes["b"]
     bend = [x for x, y in drawn.routes[2].points if middle.y <= y <= middle.bottom]
     assert bend and all(x < middle.x or x > middle.right for x in bend)

@@ -80,7 +80,9 @@ def test_view_fails(
         ([0, 3], [3, 1], [3, 0], [1, 1]),
     ],
 )
-def test_view_works(shape: list[int], stride: list[int], asked: list[int], result: list[int]) -> None:
+def test_view_works(
+    shape: list[int], stride: list[int], asked: list[int], result: list[int]
+) -> None:
     answer = explain_view(shape, stride, asked, 4)
     assert answer["ok"], answer["reason"]
     assert answer["stride"] == result
@@ -89,7 +91,12 @@ def test_view_works(shape: list[int], stride: list[int], asked: list[int], resul
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [([5, 2], "has 10 elements"), ([-1, 5], "do not fill"), ([-1, -1], "only one dimension"), ([-2], "only one")],
+    [
+        ([5, 2], "has 10 elements"),
+        ([-1, 5], "do not fill"),
+        ([-1, -1], "only one dimension"),
+        ([-2], "only one"),
+    ],
 )
 def test_impossible_shapes_are_told_apart_from_layout(asked: list[int], words: str) -> None:
     answer = explain_view([3, 4], [4, 1], asked, 4)
@@ -124,9 +131,9 @@ def test_against_numpy(case: tuple[np.ndarray, list[int]]) -> None:
         assert not answer["ok"] and answer["copy_bytes"] == array.nbytes
     else:
         assert answer["ok"]
-        assert [
-            s for s, n in zip(answer["stride"] or [], asked, strict=True) if n > 1
-        ] == [s // 8 for s, n in zip(viewed.strides, asked, strict=True) if n > 1]
+        assert [s for s, n in zip(answer["stride"] or [], asked, strict=True) if n > 1] == [
+            s // 8 for s, n in zip(viewed.strides, asked, strict=True) if n > 1
+        ]
 
 
 def test_cells() -> None:

@@ -1,4 +1,5 @@
-"""The four static pictures: valid SVG, the snapshot's numbers, nothing that breaks out, no cut corners."""
+"""The four static pictures: valid SVG, the snapshot's numbers, nothing that breaks out, no cut
+corners."""
 
 from __future__ import annotations
 
@@ -95,7 +96,10 @@ def test_autograd_numbers() -> None:
     assert note["tables"][0]["rows"][0] == ["mat1", "[64, 256] float32", "64 KiB", "s2", "0"]
     assert shown.details["n8"]["tables"][0]["rows"][0][-1] == "0 → 1"
     assert "changed in place" in shown.details["n8"]["warning"] and not note["warning"]
-    assert repr(shown) == "<Autograd graph: 8 operations · 4 leaf tensors · 478 KiB saved for backward>"
+    assert (
+        repr(shown)
+        == "<Autograd graph: 8 operations · 4 leaf tensors · 478 KiB saved for backward>"
+    )
 
 
 def test_autograd_heat_goes_by_magnitude() -> None:
@@ -155,7 +159,13 @@ def test_strides_of_any_shape(shape: list[int]) -> None:
     for size in shape:
         numel *= size
     snapshot["chain"] = [{"op": "empty", "shape": shape, "stride": step, "offset": 0}]
-    snapshot["storage"] = {"id": "s0", "numel": numel, "bytes": numel * 8, "address": None, "values": None}
+    snapshot["storage"] = {
+        "id": "s0",
+        "numel": numel,
+        "bytes": numel * 8,
+        "address": None,
+        "values": None,
+    }
     words = labels(parse(picture(snapshot).svg))
     assert "y.is_contiguous() is True" in words
     if shape == [40, 40]:
@@ -200,7 +210,14 @@ def test_memory_without_segments_or_events() -> None:
 
 def test_thinning_keeps_peaks_and_failures() -> None:
     events: list[Any] = [
-        {"i": i, "kind": "alloc", "size": 1, "allocated": 1000 if i == 517 else i % 7, "reserved": 1000, "label": ""}
+        {
+            "i": i,
+            "kind": "alloc",
+            "size": 1,
+            "allocated": 1000 if i == 517 else i % 7,
+            "reserved": 1000,
+            "label": "",
+        }
         for i in range(1000)
     ]
     events[700]["kind"] = "oom"
@@ -239,7 +256,8 @@ def test_fusion_source_is_whole() -> None:
 def test_code_spans_escape_and_colour() -> None:
     c = palette.ink("light")
     assert code_spans("if (a<b) // x&y", c) == (
-        f'<tspan fill="{c["keyword"]}">if</tspan> (a&lt;b) <tspan fill="{c["comment"]}">// x&amp;y</tspan>'
+        f'<tspan fill="{c["keyword"]}">if</tspan> (a&lt;b) '
+        f'<tspan fill="{c["comment"]}">// x&amp;y</tspan>'
     )
 
 
@@ -281,7 +299,13 @@ def test_text_has_contrast(theme: str) -> None:
     pairs = [("ink", f"c{i}") for i in range(palette.CATEGORIES)]
     for field in ("bg", "panel", "op", "leaf", "io", "free"):
         pairs += [("ink", field), ("muted", field)]
-    pairs += [("error", "error-bg"), ("error", "bg"), ("warn", "warn-bg"), ("good", "bg"), ("good", "panel")]
+    pairs += [
+        ("error", "error-bg"),
+        ("error", "bg"),
+        ("warn", "warn-bg"),
+        ("good", "bg"),
+        ("good", "panel"),
+    ]
     pairs += [("keyword", "bg"), ("keyword", "op"), ("comment", "op")]
     for text, field in pairs:
         low, high = sorted((_luminance(c[text]), _luminance(c[field])))
@@ -309,7 +333,14 @@ def test_long_labels_are_cut_and_whole_in_the_tooltip() -> None:
 
 @pytest.mark.parametrize(
     ("n", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (5 * 2**30, "5 GiB"), (None, "?")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (5 * 2**30, "5 GiB"),
+        (None, "?"),
+    ],
 )
 def test_bytes(n: int | None, text: str) -> None:
     assert bytes_text(n) == text

@@ -1,7 +1,7 @@
 """`torch.Generator`: the random stream, word for word PyTorch's on the CPU.
 
-The engine is mt19937, seeded with the low 32 bits of the seed. A draw takes 32-bit words `w` in order;
-`w64` is two of them, the first in the high half. From these come
+The engine is mt19937, seeded with the low 32 bits of the seed. A draw takes 32-bit words `w` in
+order; `w64` is two of them, the first in the high half. From these come
 
     u24 = (w & (2^24 - 1)) / 2^24          float32 and the 16-bit floats
     u53 = (w64 & (2^53 - 1)) / 2^53        float64, and whatever PyTorch computes in double
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from torchlab._core.box_muller import box_muller_float32, fma64
-from torchlab._core.device import device as Device  # noqa: N812 - the public name is lower case
+from torchlab._core.device import device as Device
 
 DEFAULT_SEED = 67280421310721
 _WORDS = 624
@@ -206,7 +207,7 @@ class Generator:
     def random(self, n: int, dtype: DTypeLike = np.int64) -> np.ndarray:
         """`random_()`: integers from 0 to the largest that the dtype holds exactly.
 
-        One word each; int64 and float64 two. Raises NotImplementedError, as PyTorch, for other dtypes.
+        One word each; int64 and float64 two. Raises NotImplementedError, as PyTorch, for others.
         """
         dtype = np.dtype(dtype)
         bound = _RANDOM_BOUND.get(dtype.name)
@@ -245,11 +246,12 @@ class Generator:
         other = self.words(n - 1)
         other %= np.uint32(n) - index
         other += index
-        # Each swap depends on those before it, and a list swaps faster than an array.
-        order = list(range(n))
+        # Each swap depends on those before it. An `array` keeps the numbers side by side: a list
+        # would touch an object somewhere in memory for each, an ndarray box a scalar.
+        order = array("i" if n < 2**31 else "q", range(n))
         for i, j in enumerate(other.tolist()):
             order[i], order[j] = order[j], order[i]
-        return np.array(order, dtype=dtype)
+        return np.array(order).astype(dtype, copy=False)
 
     # Normal
 
@@ -274,15 +276,14 @@ class Generator:
             else:
                 draw, transform = self._u24, box_muller_float32
             whole = n - n % 16
-            if dtype.itemsize == 2:  # PyTorch does not draw here what it would draw again
-                values = np.empty(n, np.float32)
-                values[:whole] = draw(whole)
-            else:
-                values = draw(n)
-            transform(values[:whole], mean, std)
+            # For 16-bit floats PyTorch does not draw at first what it would draw again.
+            values = draw(whole if dtype.itemsize == 2 else n)
             if whole != n:
-                last = draw(16)
-                transform(last, mean, std)
+                values = np.concatenate((values[:whole], draw(16)))
+            transform(values, mean, std)
+            if whole != n:
+                last = values[whole:].copy()
+                values = values[:n]
                 values[n - 16 :] = last
             return values.astype(dtype, copy=False)
 
@@ -391,8 +392,9 @@ class Generator:
     def poisson(self, rate: np.ndarray) -> np.ndarray:
         """Poisson numbers of the given rates (float64, any shape); a varying number of u53 each.
 
-        Below a rate of 10 by multiplying uniforms (Knuth), above by transformed rejection: W. Hörmann,
-        "The transformed rejection method for generating Poisson random variables", 1993.
+        Below a rate of 10 by multiplying uniforms (Knuth), above by transformed rejection:
+        W. Hörmann, "The transformed rejection method for generating Poisson random
+        variables", 1993.
         """
         with self._lock:
             before = self.get_state()
@@ -459,9 +461,9 @@ _VECTORISED = {
 def _libm(function: Any, x: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """function(x) in float64, on its way to `dtype`.
 
-    NumPy's vectorised functions may differ from the C library's, which PyTorch calls, in the last bit
-    of float64. That bit is lost on the way to a shorter type; only for float64 it is worth a Python
-    call an element (70 ns).
+    NumPy's vectorised functions may differ from the C library's, which PyTorch calls, in the last
+    bit of float64. That bit is lost on the way to a shorter type; only for float64 it is worth a
+    Python call an element (70 ns).
     """
     if np.dtype(dtype) != np.float64:
         return _VECTORISED[function](x)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ _PROFILES = {
     "short": PrintOptions(precision=2, edgeitems=2),
     "full": PrintOptions(threshold=math.inf),
 }
-_COMPLEX_OF = {"float64": "complex128", "float16": "complex32"}
 _options = PrintOptions()
 
 
@@ -52,16 +51,16 @@ def set_printoptions(
     """Change how tensors print. `profile` ("default", "short" or "full") sets all options first;
     those given override it; `sci_mode` goes back to None in every call that does not give it.
 
-    Raises TypeError for a value of the wrong type and ValueError for an unknown profile or a negative
-    number; then nothing has changed.
+    Raises TypeError for a value of the wrong type and ValueError for an unknown profile or a
+    negative number; then nothing has changed.
     """
     global _options
-    options = _options
+    changes = asdict(_options)
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(f"set_printoptions(): profile {profile!r} is none of "
                              f"{', '.join(map(repr, _PROFILES))}")  # fmt: skip
-        options = replace(_PROFILES[profile], linewidth=_PROFILES[profile].linewidth)
+        changes = asdict(_PROFILES[profile])
     given: dict[str, Any] = {
         "precision": precision, "threshold": threshold,
         "edgeitems": edgeitems, "linewidth": linewidth,
@@ -74,10 +73,11 @@ def set_printoptions(
             raise TypeError(f"set_printoptions(): {name} must be an int, not {value!r}")
         if value < 0:
             raise ValueError(f"set_printoptions(): {name} must not be negative, got {value}")
-        options = replace(options, **{name: value})
+        changes[name] = value
     if sci_mode not in (None, True, False):
-        raise TypeError(f"set_printoptions(): sci_mode must be True, False or None, not {sci_mode!r}")
-    _options = replace(options, sci_mode=sci_mode)
+        raise TypeError(f"set_printoptions(): sci_mode must be a bool or None, not {sci_mode!r}")
+    changes["sci_mode"] = sci_mode
+    _options = PrintOptions(**changes)
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -111,10 +111,10 @@ def format_tensor(
 ) -> str:
     """What `repr(tensor)` shows.
 
-    `array` holds the elements on the host with conj and neg resolved, or is None for a tensor without
-    data (device "meta"), which prints `...` and needs `shape`. `dtype_name` and `default_dtype` are
-    `str(dtype)`, as "torch.float32". `device` is shown unless it is the CPU. `prefix` is the class
-    name for a subclass of Tensor.
+    `array` holds the elements on the host with conj and neg resolved, or is None for a tensor
+    without data (device "meta"), which prints `...` and needs `shape`. `dtype_name` and
+    `default_dtype` are `str(dtype)`, as "torch.float32". `device` is shown unless it is the CPU.
+    `prefix` is the class name for a subclass of Tensor.
     """
     options = _options
     opening = f"{prefix}("
@@ -131,6 +131,8 @@ def format_tensor(
             suffixes.append(f"dtype={dtype_name}")
         body = "..." if array is None else "[]"
     else:
+        if not options.edgeitems:
+            suffixes.append(f"size={array.shape}")
         if dtype_name not in _silent_dtypes(default_dtype):
             suffixes.append(f"dtype={dtype_name}")
         body = _body(array, indent, options)
@@ -146,7 +148,7 @@ def _silent_dtypes(default_dtype: str) -> tuple[str, ...]:
     namespace, _, name = default_dtype.rpartition(".")
     return (
         default_dtype,
-        f"{namespace}.{_COMPLEX_OF.get(name, 'complex64')}",
+        f"{namespace}.{'complex128' if name == 'float64' else 'complex64'}",
         f"{namespace}.int64",
         f"{namespace}.bool",
     )
@@ -234,9 +236,9 @@ class _Formatter:
             self.integral = all(v.is_integer() for v in deciding)
             wide = largest / smallest > 1000.0 or largest > 1.0e8
             self.scientific = wide or not self.integral and smallest < 1.0e-4
+            if options.sci_mode is not None:
+                self.scientific = options.sci_mode
             self.width = max(len(self._number(v)) for v in deciding)
-        if options.sci_mode is not None:
-            self.scientific = options.sci_mode
 
     def _number(self, v: float) -> str:
         if self.scientific:

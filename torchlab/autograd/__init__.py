@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from torchlab._core.tape import Node
+from torchlab.autograd import graph
+from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from torchlab.autograd.api import backward, grad
+from torchlab.autograd.function import Function
 from torchlab.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from torchlab.autograd.gradcheck import gradcheck, gradgradcheck
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function", "Node", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph",
+    "inference_mode", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip

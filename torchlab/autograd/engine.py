@@ -21,6 +21,7 @@ from torchlab._core.kind import Kind
 from torchlab._core.ops.backward import sum_to_shape
 from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, Node, Out
 from torchlab._core.tensor import Tensor
+from torchlab.autograd import anomaly
 
 _new = object.__new__
 
@@ -97,6 +98,8 @@ def run(roots: Sequence[tuple[Any, Tensor]], *, keep: bool, create: bool, inputs
             if events.backward_step.listeners:
                 given = tuple(g) if node.outs is not None else (g,)
                 events.backward_step.emit(node=node, grad_outputs=given, grad_inputs=results)
+                if TLS.anomaly:
+                    anomaly.raise_if_found()
             if not keep:
                 node.release()
             for e, r in zip(node.next, results, strict=False):

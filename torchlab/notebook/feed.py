@@ -157,7 +157,7 @@ class MemoryFeed:
         return tuple(replace(d, high=max(d.allocated, high.get(d.device, 0))) for d in state)
 
     def _run(self) -> None:
-        while True:
+        while not self.closed:
             try:
                 if not self._wake.get(timeout=self._idle):
                     return

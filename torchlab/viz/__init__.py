@@ -1,8 +1,8 @@
 """The laboratory's pictures: the autograd graph, strides, memory and fusion, static and live.
 
-Data flows one way: *recorders* listen to events, *snapshots* are plain data, *views* draw them as SVG,
-*widgets* show the drawing in a notebook. Importing this package loads none of the widget libraries;
-they come when a widget is asked for.
+Data flows one way: *recorders* listen to events, *snapshots* are plain data, *views* draw them as
+SVG, *widgets* show the drawing in a notebook. Importing this package loads none of the widget
+libraries; they come when a widget is asked for.
 """
 
 from __future__ import annotations

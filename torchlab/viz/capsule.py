@@ -17,7 +17,9 @@ from typing import Any
 from torchlab.viz import palette
 
 STATIC = pathlib.Path(__file__).parent / "widgets" / "static"
-_SNAPSHOT = re.compile(r'<script type="application/json" id="tlviz-snapshot">(.*?)</script>', re.DOTALL)
+_SNAPSHOT = re.compile(
+    r'<script type="application/json" id="tlviz-snapshot">(.*?)</script>', re.DOTALL
+)
 
 _SHIM = """
 const state = JSON.parse(document.getElementById("tlviz-state").textContent);
@@ -71,7 +73,7 @@ def page(state: dict[str, Any], snapshot: dict[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
         f"<title>{html.escape(state['title'])}</title>\n<style>{style_source()}"
         "html{background:#fff}@media (prefers-color-scheme:dark){html{background:#15181e}}"

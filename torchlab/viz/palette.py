@@ -32,7 +32,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "reserved": ("#9aa7b8", "#76849a"),
     "allocated": ("#3f74c9", "#6fa2f2"),
     "keyword": ("#8a3ab9", "#c99bf0"),
-    "comment": ("#5f7a4a", "#8fb574"),
+    "comment": ("#4f6b3a", "#8fb574"),
     # eight hues for rows, blocks and groups; their text is always `ink`
     "c0": ("#cfe0fb", "#27406b"),
     "c1": ("#fde2c4", "#5a3d1c"),

@@ -23,8 +23,8 @@ _display = lazy("IPython.display", "pip install 'torchlab[lab]'")
 class Picture:
     """A drawn snapshot.
 
-    In a notebook it shows as an SVG that any viewer can display; `widget()` is the same picture with
-    details on click, `to_html()` the same as an offline page.
+    In a notebook it shows as an SVG that any viewer can display; `widget()` is the same picture
+    with details on click, `to_html()` the same as an offline page.
     """
 
     kind = ""
@@ -55,7 +55,8 @@ class Picture:
         return self.drawing().details
 
     def to_html(self, path: str | pathlib.Path | None = None) -> str:
-        """The interactive picture as an HTML page that needs no network; written to `path` if given."""
+        """The interactive picture as an HTML page that needs no network; written to `path` if
+        given."""
         page = capsule.page(self.drawing("css").state(self.kind), dict(self.snapshot))
         if path is not None:
             pathlib.Path(path).write_text(page, encoding="utf-8")
@@ -69,8 +70,8 @@ class Picture:
         return widget
 
     def show(self) -> Any:
-        """Display the widget, and beside it the static picture for viewers that run no widgets (it is
-        hidden while the widget is alive). Returns the widget."""
+        """Display the widget, and beside it the static picture for viewers that run no widgets (it
+        is hidden while the widget is alive). Returns the widget."""
         widget = self.widget()
         _display.display(widget)
         _display.display(StaticPicture(self))
@@ -86,7 +87,9 @@ class Picture:
     def image(self) -> str:
         """The static picture as an `<img>` with everything in its address."""
         data = base64.b64encode(self.svg.encode()).decode()
-        title = self.drawing().title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+        title = (
+            self.drawing().title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+        )
         return (
             f'<img class="tlviz-static" alt="{title}" style="max-width:100%" '
             f'src="data:image/svg+xml;base64,{data}">'

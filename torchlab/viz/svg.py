@@ -24,7 +24,10 @@ def escape(text: object) -> str:
     """`text` for SVG and HTML, in content and in attributes; control characters, which XML does not
     allow, become a replacement character."""
     cleaned = "".join(
-        c if c in "\t\n" or (c >= " " and c not in "\x7f\ufffe\uffff" and not "\ud800" <= c <= "\udfff") else "\ufffd"
+        c
+        if c in "\t\n"
+        or (c >= " " and c not in "\x7f\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
+        else "\ufffd"
         for c in str(text)
     )
     return html.escape(cleaned, quote=True)
@@ -87,15 +90,17 @@ def text(
     extra: str = "",
     halo: str = "",
 ) -> str:
-    """A line of text with its baseline at `y`; with `width` it is cut, the whole in a tooltip; `halo` is
-    a colour around the letters that keeps lines below them off."""
+    """A line of text with its baseline at `y`; with `width` it is cut, the whole in a tooltip;
+    `halo` is a colour around the letters that keeps lines below them off."""
     shown = content if width is None else fit(content, width, size)
     tip = f"<title>{escape(content)}</title>" if shown != content else ""
     attributes = f' text-anchor="{anchor}"' if anchor != "start" else ""
     attributes += f' font-weight="{weight}"' if weight else ""
     attributes += f' font-family="{SANS}"' if sans else ""
     if halo:
-        attributes += f' stroke="{halo}" stroke-width="5" stroke-linejoin="round" paint-order="stroke"'
+        attributes += (
+            f' stroke="{halo}" stroke-width="5" stroke-linejoin="round" paint-order="stroke"'
+        )
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{attributes}{extra}'
         f' xml:space="preserve">{tip}{escape(shown)}</text>'
@@ -123,7 +128,9 @@ def rect(
     )
 
 
-def line(x0: float, y0: float, x1: float, y1: float, stroke: str, width: float = 1.0, extra: str = "") -> str:
+def line(
+    x0: float, y0: float, x1: float, y1: float, stroke: str, width: float = 1.0, extra: str = ""
+) -> str:
     """A straight line."""
     return (
         f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{stroke}"'
@@ -137,7 +144,8 @@ def arrow(path: str, end: tuple[float, float], stroke: str, extra: str = "") -> 
     x, y = end
     head = f"M{x - 3.5:.1f} {y - 6.5:.1f}L{x:.1f} {y:.1f}L{x + 3.5:.1f} {y - 6.5:.1f}Z"
     return (
-        f'<g class="edge"{extra}><path d="{path}" fill="none" stroke="{stroke}" stroke-width="1.3"/>'
+        f'<g class="edge"{extra}>'
+        f'<path d="{path}" fill="none" stroke="{stroke}" stroke-width="1.3"/>'
         f'<path d="{head}" fill="{stroke}" stroke="none"/></g>'
     )
 
@@ -168,14 +176,16 @@ TITLE_HEIGHT = 26.0
 MARGIN = 14.0
 
 
-def frame(width: float, height: float, body: str, colours: Ink, label: str, natural: bool = True) -> str:
+def frame(
+    width: float, height: float, body: str, colours: Ink, label: str, natural: bool = True
+) -> str:
     """A whole SVG document of the given size in pixels with its background."""
     w, h = math.ceil(width), math.ceil(height)
     size = f' width="{w}" height="{h}"' if natural else f' data-w="{w}" data-h="{h}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}"{size}'
         f' role="img" aria-label="{escape(label)}" font-family="{MONO}" font-size="{FONT_SIZE:g}">'
-        f'{rect(0, 0, w, h, colours["bg"])}{body}</svg>'
+        f"{rect(0, 0, w, h, colours['bg'])}{body}</svg>"
     )
 
 
@@ -183,13 +193,16 @@ def panel_svg(panel: Panel, colours: Ink) -> str:
     """One panel as an SVG document without its title (a page shows that itself)."""
     body = f'<g transform="translate({MARGIN:g} {MARGIN:g})">{panel.body}</g>'
     return frame(
-        panel.width + 2 * MARGIN, panel.height + 2 * MARGIN, body, colours, panel.title, natural=False
+        panel.width + 2 * MARGIN,
+        panel.height + 2 * MARGIN,
+        body,
+        colours,
+        panel.title,
+        natural=False,
     )
 
 
-def compose(
-    rows: Sequence[Sequence[Panel]], colours: Ink, title: str, subtitle: str = ""
-) -> str:
+def compose(rows: Sequence[Sequence[Panel]], colours: Ink, title: str, subtitle: str = "") -> str:
     """A static picture: rows of panels, each under its title."""
     body = [text(MARGIN, 24, title, colours["ink"], size=15, weight="600", sans=True)]
     y = 34.0
@@ -208,13 +221,19 @@ def compose(
                 text(x, y + 16, panel.title, colours["muted"], size=12, weight="600", sans=True)
             )
             body.append(
-                f'<g transform="translate({x:.1f} {y + TITLE_HEIGHT:.1f})" data-panel="{escape(panel.id)}">'
+                f'<g transform="translate({x:.1f} {y + TITLE_HEIGHT:.1f})"'
+                f' data-panel="{escape(panel.id)}">'
                 f"{panel.body}</g>"
             )
-            x += panel.width + 2 * MARGIN
+            x += _wide(panel) + 2 * MARGIN
         y += TITLE_HEIGHT + max(p.height for p in row) + MARGIN
     return frame(widest, y + 2, "".join(body), colours, title)
 
 
 def _row_width(row: Sequence[Panel]) -> float:
-    return sum(p.width for p in row) + 2 * MARGIN * (len(row) - 1)
+    return sum(map(_wide, row)) + 2 * MARGIN * (len(row) - 1)
+
+
+def _wide(panel: Panel) -> float:
+    """The room that a panel and its title need."""
+    return max(panel.width, text_width(panel.title))

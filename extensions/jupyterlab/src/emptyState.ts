@@ -12,10 +12,10 @@ export type EmptyReason =
 
 const TITLES: Record<EmptyReason, string> = {
   'no-notebook': 'No notebook is open',
-  'no-kernel': 'This notebook has no kernel yet',
-  absent: 'Not watching this kernel',
-  restarted: 'The kernel was restarted',
-  outdated: 'This page is older than the kernel’s torchlab'
+  'no-kernel': 'No kernel yet',
+  absent: 'Not watching yet',
+  restarted: 'Kernel restarted',
+  outdated: 'This page is out of date'
 };
 
 /** What the panel shows when there is nothing to draw: why, and what to do about it. */
@@ -63,7 +63,7 @@ export class EmptyState {
     const loadable = reason === 'absent' || reason === 'restarted';
     this._text.textContent =
       reason === 'outdated'
-        ? 'Reload the page; if that does not help, update the package torchlab.'
+        ? 'The kernel’s torchlab is newer than this page. Reload it; if that does not help, update torchlab where JupyterLab runs.'
         : loadable
           ? 'To see its memory live, run this in a cell:'
           : 'To see a notebook’s memory live, open it and run this in a cell:';

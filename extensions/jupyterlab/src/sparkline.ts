@@ -4,9 +4,45 @@ const NS = 'http://www.w3.org/2000/svg';
 const WIDTH = 240;
 const HEIGHT = 44;
 
+/** Seconds that one step of the curve stands for: two units of the picture's width. */
+const STEP = 0.5;
+
+/** The least and the most in one step, and when the step begins. */
+interface IStep {
+  start: number;
+  low: number;
+  high: number;
+}
+
 /**
- * The last minute of one device as an area with a step line: memory changes in steps. The picture
- * stretches to the panel's width; lines keep their thickness.
+ * The samples in steps of half a second that begin at fixed times, so that the curve moves and does
+ * not shimmer. A step without a sample has the level that the last one left.
+ */
+function steps(samples: readonly ISample[], time: number): IStep[] {
+  const found: IStep[] = [];
+  const first = Math.max(samples[0].time, time - WINDOW);
+  let level = samples[0].allocated;
+  let next = 0;
+  for (let start = Math.floor(first / STEP) * STEP; start <= time; start += STEP) {
+    const step: IStep = { start, low: level, high: level };
+    for (; next < samples.length && samples[next].time < start + STEP; next++) {
+      const { time: at, allocated, high } = samples[next];
+      level = allocated;
+      if (at < start) {
+        step.low = step.high = level; // before the window: it only sets the level
+      } else {
+        step.low = Math.min(step.low, allocated);
+        step.high = Math.max(step.high, high);
+      }
+    }
+    found.push(step);
+  }
+  return found;
+}
+
+/**
+ * The last minute of one device: what it held at most as a line, shaded below, and shaded darker up
+ * to what it held at least. The picture stretches to the panel's width; lines keep their thickness.
  */
 export class Sparkline {
   constructor() {
@@ -24,6 +60,7 @@ export class Sparkline {
       grid.setAttribute('y2', String(HEIGHT));
     }
     this._area = this._add('path', 'tl-spark-area');
+    this._floor = this._add('path', 'tl-spark-area');
     this._line = this._add('path', 'tl-spark-line');
   }
 
@@ -31,30 +68,25 @@ export class Sparkline {
 
   /** Draw the samples as of `time`; returns the most in the window, in bytes. */
   draw(samples: readonly ISample[], time: number): number {
-    let top = 0;
-    for (const s of samples) {
-      top = Math.max(top, s.time >= time - WINDOW ? s.high : s.allocated);
-    }
-    if (!samples.length) {
-      this._area.setAttribute('d', '');
-      this._line.setAttribute('d', '');
-      return 0;
-    }
+    const found = samples.length ? steps(samples, time) : [];
+    const top = Math.max(0, ...found.map(step => step.high));
     const scale = top > 0 ? (HEIGHT - 4) / top : 0;
     const x = (t: number) =>
       Math.max(0, WIDTH * (1 - (time - t) / WINDOW)).toFixed(1);
-    const y = (bytes: number) => (HEIGHT - 1 - bytes * scale).toFixed(1);
-    const start = x(samples[0].time);
-    let path = `M${start} ${y(samples[0].allocated)}`;
-    for (const s of samples.slice(1)) {
-      path += `H${x(s.time)}V${y(s.high)}`;
-      if (s.allocated < s.high) {
-        path += `V${y(s.allocated)}`;
+    const outline = (of: (step: IStep) => number) => {
+      let path = '';
+      for (const step of found) {
+        const y = (HEIGHT - 1 - of(step) * scale).toFixed(1);
+        path += path ? `H${x(step.start)}V${y}` : `M${x(step.start)} ${y}`;
       }
-    }
-    path += `H${WIDTH}`;
-    this._line.setAttribute('d', path);
-    this._area.setAttribute('d', `${path}V${HEIGHT}H${start}Z`);
+      return path && `${path}H${WIDTH}`;
+    };
+    const line = outline(step => step.high);
+    const floor = outline(step => step.low);
+    const close = found.length ? `V${HEIGHT}H${x(found[0].start)}Z` : '';
+    this._line.setAttribute('d', line);
+    this._area.setAttribute('d', line + close);
+    this._floor.setAttribute('d', floor + close);
     return top;
   }
 
@@ -66,5 +98,6 @@ export class Sparkline {
   }
 
   private _area: SVGElement;
+  private _floor: SVGElement;
   private _line: SVGElement;
 }

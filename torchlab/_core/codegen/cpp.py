@@ -99,7 +99,7 @@ class _Emitter:
     # -- writing
 
     def line(self, text: str = "", member: Member | None = None) -> None:
-        self.lines.append("    " * self.depth + text if text else "")
+        self.lines.extend(("    " * self.depth + text if text else "").split("\n"))
         if member is not None:
             for origin in dict.fromkeys((member.name, *member.node.origin)):
                 self.line_map.setdefault(origin, []).append(len(self.lines))
@@ -131,7 +131,8 @@ class _Emitter:
         extent = parallel[0].extent if parallel else 1
         self.describe()
         worker = f"{self.kernel.name}_range"
-        with self.block(f"static void {worker}({', '.join(['int64 begin', 'int64 end', *self.parameters()])})"):
+        opening = self.wrap(f"static void {worker}(", ["int64 begin", "int64 end", *self.parameters()])
+        with self.block(opening + ")"):
             {"pointwise": self.pointwise, "row": self.row, "column": self.column}[mode]()
         self.line()
         self.entry(worker, extent)
@@ -165,20 +166,43 @@ class _Emitter:
         types = [p.rpartition(" ")[0] for p in self.parameters()]
         heads = [f"Array* {self.names[b]}" for b in buffers]
         arguments = [f"({t}){self.names[b]}->data" for b, t in zip(buffers, types, strict=True)]
-        joined = ", ".join(arguments)
         checks = any("tl_floordiv" in x or "tl_mod" in x for x in self.lines)
-        with self.block(f'extern "C" int32 {self.kernel.name}({", ".join(heads)}, int32 threads)'):
+        status = "tl_error" if checks else "0"
+        opening = self.wrap(f'extern "C" int32 {self.kernel.name}(', [*heads, "int32 threads"])
+        with self.block(opening + ")"):
             if checks:
                 self.line("tl_error = 0;")
-            if extent > 1:
-                with self.block("if (threads > 1)"):
-                    self.line("#pragma omp parallel for num_threads(threads) schedule(static)")
-                    self.line("for (int32 t = 0; t < threads; ++t)")
-                    bounds = f"{extent}LL * t / threads, {extent}LL * (t + 1) / threads"
-                    self.line(f"    {worker}({bounds}, {joined});")
-                    self.line(f"return {'tl_error' if checks else '0'};")
-            self.line(f"{worker}(0, {extent}, {joined});")
-            self.line(f"return {'tl_error' if checks else '0'};")
+            self.depth += 1
+            call = self.wrap(f"{worker}(", ["begin", "end", *arguments])
+            self.depth -= 1
+            if extent <= 1:
+                self.line(call.replace("begin, end", f"0, {extent}", 1) + ");")
+                self.line(f"return {status};")
+                return
+            self.line("const auto range = [=](int64 begin, int64 end) {")
+            self.line(f"    {call});")
+            self.line("};")
+            with self.block("if (threads > 1)"):
+                self.line("#pragma omp parallel for num_threads(threads) schedule(static)")
+                self.line("for (int32 t = 0; t < threads; ++t)")
+                self.line(f"    range({extent}LL * t / threads, {extent}LL * (t + 1) / threads);")
+                self.line(f"return {status};")
+            self.line(f"range(0, {extent});")
+            self.line(f"return {status};")
+
+    def wrap(self, opening: str, arguments: list[str]) -> str:
+        """`opening` and the arguments, on several lines if one would be too long."""
+        text = opening + ", ".join(arguments)
+        if 4 * self.depth + len(text) <= 96:
+            return text
+        pad = "    " * (self.depth + 2)
+        lines = [pad]
+        for n, argument in enumerate(arguments):
+            argument += ", " if n < len(arguments) - 1 else ""
+            if len(lines[-1]) + len(argument) > 98:
+                lines.append(pad)
+            lines[-1] += argument
+        return opening + "\n" + "\n".join(x.rstrip() for x in lines)
 
     def pointwise(self) -> None:
         loops = (*self.nest.outer, *self.nest.inner)

@@ -48,7 +48,7 @@ static inline float tl_from_bits(int32 b) { float x; __builtin_memcpy(&x, &b, 4)
 static inline double tl_from_bits(int64 b) { double x; __builtin_memcpy(&x, &b, 8); return x; }
 """,
     "tl_from_bfloat16": """\
-static inline float tl_from_bfloat16(uint16 h) { return tl_from_bits((int32)((uint32)h << 16)); } // tl_bits
+static inline float tl_from_bfloat16(uint16 h) { return tl_from_bits((int32)((uint32)h << 16)); }
 static inline uint16 tl_to_bfloat16(float x) {  // to the nearest, ties to even; NaN stays NaN
     const uint32 u = (uint32)tl_bits(x);
     return x != x ? (uint16)((u >> 16) | 0x40) : (uint16)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
@@ -140,7 +140,7 @@ static inline float tl_mod(float a, float b) {{
     "static inline double tl_rsqrt(double x) { return 1.0 / tl_sqrt(x); }\n",
     "tl_ldexp": """\
 // x · 2^n in two steps, so that results near the largest and the subnormal numbers come out right
-static inline float tl_ldexp(float x, float n) {  // tl_bits
+static inline float tl_ldexp(float x, float n) {
     const int32 k = (int32)n, half = k >> 1;
     return x * tl_from_bits((half + 127) << 23) * tl_from_bits((k - half + 127) << 23);
 }
@@ -148,6 +148,8 @@ static inline double tl_ldexp(double x, double n) {
     const int64 k = (int64)n, half = k >> 1;
     return x * tl_from_bits((half + 1023) << 52) * tl_from_bits((k - half + 1023) << 52);
 }
+static inline float tl_power2(float n) { return tl_from_bits(((int32)n + 127) << 23); }
+static inline double tl_power2(double n) { return tl_from_bits(((int64)n + 1023) << 52); }
 """,
     "tl_expm1_core": """\
 // exp(r) - 1 for |r| <= ln(2)/2: a fitted polynomial (float), the Taylor series (double)
@@ -205,11 +207,11 @@ static inline double tl_exp2(double x) { return __builtin_exp2(x); }
     "tl_expm1_bounded": """\
 // exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1), for -40 <= x <= 60
 static inline float tl_expm1_bounded(float x) {
-    const float n = __builtin_rintf(x * 1.44269504f), power = tl_ldexp(1.0f, n);
+    const float n = __builtin_rintf(x * 1.44269504f), power = tl_power2(n);
     return tl_fma(power, tl_expm1_core(tl_exp_rest(x, n)), power - 1.0f);
 }
 static inline double tl_expm1_bounded(double x) {
-    const double n = __builtin_rint(x * 1.4426950408889634), power = tl_ldexp(1.0, n);
+    const double n = __builtin_rint(x * 1.4426950408889634), power = tl_power2(n);
     return tl_fma(power, tl_expm1_core(tl_exp_rest(x, n)), power - 1.0);
 }
 """,
@@ -262,7 +264,7 @@ static inline double tl_erf(double x) { return __builtin_erf(x); }
 """,
     "tl_log_parts": """\
 // x = m · 2^e with m in [sqrt(1/2), sqrt(2)): returns log(m), and e
-static inline float tl_log_parts(float x, float& e) {  // tl_bits
+static inline float tl_log_parts(float x, float& e) {
     const bool subnormal = x < 1.17549435e-38f;
     const int32 bits = tl_bits(subnormal ? x * 0x1p23f : x), k = (bits - 0x3f3504f3) >> 23;
     e = (float)(subnormal ? k - 23 : k);
@@ -307,19 +309,20 @@ static inline double tl_log1p(double x) { return __builtin_log1p(x); }
 }
 
 
+_OWNER = {
+    function: name
+    for name, text in _MATH.items()
+    for function in re.findall(r"^(?:template <class T> )?static (?:inline )?\w+ (tl_\w+)", text, re.MULTILINE)
+}
+
+
 def prelude(code: str) -> str:
     """The type names and those of the functions above that `code` needs, in order."""
     needed: set[str] = set()
-    defined = {name: set(re.findall(r"\b(tl_\w+)\(", text)) for name, text in _MATH.items()}
-    owner = {f: name for name, text in _MATH.items() for f in re.findall(r"\w+ (tl_\w+)\(", text)}
     todo = set(re.findall(r"\btl_\w+", code))
     while todo:
-        name = owner.get(todo.pop(), "")
-        if name and name not in needed:
+        name = _OWNER.get(todo.pop())
+        if name is not None and name not in needed:
             needed.add(name)
-            todo |= defined[name] | set(re.findall(r"\btl_\w+", _MATH[name]))
-        elif name == "" and "tl_error" in code:
-            needed.add("tl_error")
-    if needed & {"tl_floordiv", "tl_mod"}:
-        needed.add("tl_error")
+            todo |= set(re.findall(r"\btl_\w+", _MATH[name]))
     return PRELUDE + "".join("\n" + text for name, text in _MATH.items() if name in needed)

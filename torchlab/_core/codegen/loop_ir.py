@@ -105,7 +105,8 @@ class Pointwise(Node):
     body: Scalar = field(kw_only=True)
 
     def __str__(self) -> str:
-        return f"{self.name}{list(self.loops)} = {unwrap(evaluate(self.body, Printer()))}"
+        names = {arg: access.buffer for arg, access in self.loads.items()}
+        return f"{self.name}{list(self.loops)} = {unwrap(evaluate(self.body, Printer(names)))}"
 
 
 @dataclass(frozen=True, eq=False)

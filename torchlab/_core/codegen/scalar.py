@@ -344,13 +344,16 @@ def unwrap(text: str) -> str:
 
 
 class Printer:
-    """The handler that prints: `evaluate(node, Printer())`."""
+    """The handler that prints: `evaluate(node, Printer())`; `names` may rename the inputs."""
+
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self.names = names or {}
 
     def const(self, value: Number, dtype: str) -> str:
         return repr(value)
 
     def load(self, name: str, dtype: str) -> str:
-        return name
+        return self.names.get(name, name)
 
     def index(self, dim: int) -> str:
         return f"index({dim})"

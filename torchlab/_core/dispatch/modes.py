@@ -133,7 +133,7 @@ def unwrap(x: Any) -> Any:
     if t is list or t is tuple:
         return [unwrap(y) for y in x]
     if isinstance(x, Tensor) and t is not Tensor and t is not Parameter:
-        p = Tensor.__new__(Tensor)
+        p = object.__new__(Tensor)
         p._a, p._k, p._e, p._s, p._v, p._g = x._a, x._k, x._e, x._s, x._v, None
         return p
     return x

@@ -72,7 +72,7 @@ class Op:
             if method:
                 registry.METHODS[self.name] = (self, "method")
                 for dunder in py:
-                    registry.METHODS[dunder] = (self, "inplace" if dunder.startswith("__i") and inplace else "dunder")
+                    registry.METHODS[dunder] = (self, "inplace" if dunder.startswith("__i") and inplace and dunder != "__invert__" else "dunder")
                 if inplace:
                     registry.METHODS[self.name + "_"] = (self, "inplace")
             for space in spaces:
@@ -191,7 +191,7 @@ class Face:
 
     __slots__ = ("name", "body", "method", "doc", "_cache")
 
-    def __init__(self, name: str, body: Any, method: bool) -> None:
+    def __init__(self, name: str, body: Any, method: Any) -> None:
         self.name = name
         self.body = body
         self.method = method
@@ -213,9 +213,10 @@ class Face:
         return self.form("function")
 
 
-def face(name: str, *, method: bool = True, spaces: tuple[str, ...] = ("torch",),
+def face(name: str, *, method: Any = True, spaces: tuple[str, ...] = ("torch",),
          py: tuple[str, ...] = ()) -> Callable[[Any], Face]:  # fmt: skip
-    """Let the decorated function be what users call under `name`; it picks among operators."""
+    """Let the decorated function be what users call under `name`; it picks among operators. `method`
+    says whether tensors have it, or is the method where its parameters come in another order."""
 
     def declare(body: Any) -> Face:
         f = Face(name, body, method)

@@ -94,4 +94,5 @@ def function(name: str, space: str = "torch") -> Any:
     """The public function `name` of a name space, generated if need be; AttributeError if none."""
     if name not in FUNCTIONS.get(space, ()):
         raise AttributeError(name)
-    return getattr(aten, name)
+    own = f"{space.replace('.', '_')}_{name}"  # where two spaces mean different things: linalg.norm
+    return getattr(aten, own if own in FACES else name)

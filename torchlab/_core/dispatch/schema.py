@@ -73,10 +73,10 @@ class SchemaError(RuntimeError):
 class Type:
     """The type of an argument or a result: `int[2]?` is Type("int", True, 2, True).
 
-    `optional` says that the whole value may be None, `elem_optional` that an element of the list may
-    be: `Tensor?[]` is Type("Tensor", list=True, elem_optional=True). `size` is the declared length of
-    a list (an int given by the user is repeated that often; 1 bounds nothing, it only lets the user
-    give an int: `int[1] dim=[-2, -1]`), None where only a list is welcome.
+    `optional` says that the whole value may be None, `elem_optional` that an element of the list
+    may be: `Tensor?[]` is Type("Tensor", list=True, elem_optional=True). `size` is the declared
+    length of a list: an int given by the user is repeated that often. It is None where only a list
+    is welcome, and 1 bounds nothing, it only lets the user give an int (`int[1] dim=[-2, -1]`).
     """
 
     base: str
@@ -131,7 +131,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """An operator's signature. `overload` is "" for the default one, `namespace` "" if not written."""
+    """An operator's signature. `overload` is "" for the default one, `namespace` may be ""."""
 
     name: str
     overload: str
@@ -174,7 +174,7 @@ class Schema:
 
 
 def parse(text: str) -> Schema:
-    """The `Schema` that `text` describes; raises SchemaError, with the column, if it is malformed."""
+    """The `Schema` that `text` describes; raises SchemaError, with the column, if malformed."""
     head = _HEAD_RE.match(text)
     if head is None:
         raise SchemaError("expected `name.overload(`", text, len(text) - len(text.lstrip()))
@@ -210,7 +210,8 @@ def _arguments(text: str, position: int) -> tuple[tuple[Argument, ...], bool, in
         else:
             base, inner, optional, brackets, outer, list_optional, name, written, _ = match.groups()
             if outer and not brackets or list_optional and not brackets:
-                raise SchemaError("expected the argument's name", text, match.start(5 if outer else 6))
+                column = match.start(5 if outer else 6)
+                raise SchemaError("expected the argument's name", text, column)
             kind = _type(base, optional, brackets, list_optional)
             if name in names:
                 raise SchemaError(f"argument `{name}` appears twice", text, match.start(7))

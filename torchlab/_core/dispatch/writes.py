@@ -10,6 +10,7 @@ from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends import base
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import elementwise, empty, execute, result_dtypes, wrap
 from torchlab._core.memory.storage import Storage, address_of
@@ -155,6 +156,10 @@ def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
     args, tensors, rest = [], iter(operands), iter(values)
     for a in op.schema.arguments:
         args.append(next(tensors) if a.type.base == "Tensor" else next(rest))
+    into = getattr(op.kernel, "into", None)  # a kernel that can write into the target itself
+    if into is not None and t._k.device.type != "meta":
+        into(base.backend(t._k.device).xp, t._a, *[array_of(x) for x in args[1:]])
+        return
     r = execute(op, tuple(args))
     if r._a.shape != t._a.shape:
         raise RuntimeError(
@@ -163,6 +168,13 @@ def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
     check_cast(op, r._k.dtype, t._k.dtype)
     if t._k.device.type != "meta":
         t._a[...] = r._a
+
+
+def array_of(x: Any) -> Any:
+    """A tensor's array, in lists too; other values as they are."""
+    if isinstance(x, Tensor):
+        return x._a
+    return [array_of(y) for y in x] if type(x) in (list, tuple) else x
 
 
 def saved_original(t: Tensor) -> Tensor:

@@ -161,6 +161,12 @@ relu = unary("relu", _relu, expr="where(self < 0, 0, self)", vjp={"self": "thres
            vjp={"grad_output": "threshold_backward(g, self, threshold)"})  # fmt: skip
 def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None) -> Any:
     """grad where x > threshold (NaN lets it through), else 0."""
+    if xp is np and g.dtype == x.dtype == np.float32 and g.shape == x.shape and g.ndim and g.flags.c_contiguous:
+        # Masking the bits: where() with a number takes four times as long.
+        bits = np.less_equal(x, np.float32(threshold)).astype(np.int32)
+        bits -= 1
+        bits &= g.view(np.int32)
+        return into(bits.view(np.float32), out)
     return into(xp.where(x <= threshold, g.dtype.type(0), g), out)
 
 
@@ -253,19 +259,20 @@ def _where(xp: Any, c: Any, a: Any, b: Any, out: Any = None) -> Any:
     return into(xp.where(c, a, b), out)
 
 
-@face("where")
-def where(self: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+def _where_method(self: Any, condition: Any, other: Any) -> Any:
+    """Elements of this tensor where the condition holds, of `other` elsewhere."""
+    return where_self.function(condition, self, other)
+
+
+@face("where", method=_where_method)
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
     """Elements of `input` where the condition holds, of `other` elsewhere. With the condition alone:
     the indices where it holds."""
     if input is None and other is None:
-        return aten.nonzero(self, as_tuple=True)
+        return aten.nonzero(condition, as_tuple=True)
     if out is not None:
-        return where_self.out(self, input, other, out=out)
-    return where_self.function(self, input, other)
-
-
-def _where_method(self: Any, condition: Any, other: Any) -> Any:
-    return where_self.function(condition, self, other)
+        return where_self.out(condition, input, other, out=out)
+    return where_self.function(condition, input, other)
 
 
 where_self = pointwise(

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import layout
+
 
 def fast(ufunc: Any) -> Any:
     """Mark a kernel: for contiguous operands and default values, `ufunc` alone gives its result."""
@@ -40,4 +42,55 @@ def is_int(a: Any) -> bool:
     return a.dtype.kind in "iu"
 
 
-__all__ = ["axes", "exact", "fast", "into", "is_int", "np"]
+def as_format_of(xp: Any, r: Any, x: Any) -> Any:
+    """The result r (N, C, H, W) in channels-last memory order if x has it, else as it is."""
+    if x.ndim != 4 or r.ndim != 4 or x.flags.c_contiguous or not x.size:
+        return r
+    if not layout.is_channels_last(x.shape, tuple(s // x.itemsize for s in x.strides)):
+        return r
+    return xp.ascontiguousarray(r.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+# ---- rows: the last axis of contiguous memory ---------------------------------------------------
+
+_ONES: dict[Any, Any] = {}
+
+
+def row_sum(xp: Any, a: Any) -> Any:
+    """The sum of each row, kept as a column. BLAS's product with ones is faster than NumPy's sum, and
+    as exact for rows of at most 4096."""
+    n = a.shape[-1]
+    if xp is np and a.dtype in (np.float32, np.float64) and 0 < n <= 4096 and a.flags.c_contiguous:
+        ones = _ONES.get((n, a.dtype))
+        if ones is None:
+            ones = _ONES[n, a.dtype] = np.ones(n, a.dtype)
+        return a.reshape(-1, n).dot(ones).reshape(*a.shape[:-1], 1)
+    return xp.add.reduce(a, axis=-1, keepdims=True)
+
+
+def row_dot(xp: Any, a: Any, b: Any) -> Any:
+    """The inner product of each row of a with b's, kept as a column."""
+    if xp is np and a.shape[-1] <= 4096 and a.dtype.kind == "f":
+        return np.vecdot(a, b)[..., None]
+    return xp.add.reduce(a * b, axis=-1, keepdims=True)
+
+
+NONE, MEAN, SUM = 0, 1, 2  # PyTorch's numbers of the losses' reductions
+REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
+
+
+def reduction_number(reduction: Any, size_average: Any = None, reduce: Any = None) -> int:
+    """PyTorch's number of a loss's reduction; the two deprecated flags still win."""
+    if size_average is not None or reduce is not None:
+        average = size_average is None or size_average
+        return NONE if reduce is False else MEAN if average else SUM
+    try:
+        return REDUCTIONS[reduction]
+    except KeyError:
+        raise ValueError(f"{reduction} is not a valid value for reduction") from None
+
+
+__all__ = [
+    "MEAN", "NONE", "SUM", "as_format_of", "axes", "exact", "fast", "into", "is_int", "np", "reduction_number",
+    "row_dot", "row_sum",
+]  # fmt: skip

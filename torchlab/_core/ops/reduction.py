@@ -1,7 +1,5 @@
-"""Sums, means and products over dimensions. (Order statistics: sorting.py.)
+"""Sums and means over dimensions, counts, and truth over dimensions. (How sums are made: _reduce.py.)
 
-float32 sums are pairwise along every dimension or accumulated in float64: NumPy's own sum is
-pairwise along the last dimension of contiguous memory only.
 Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#reduction-ops
 """
 
@@ -11,89 +9,61 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import dtype as dt
-from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._reduce import (
+    FLOAT32,
+    INT64,
+    ONES32,
+    accurate_sum,
+    expand_reduced,
+    integers_to_int64,
+    is_float,
+    is_half,
+    numpy_names,
+    reduced_count,
+    reduced_dims,
+    reduced_shape,
+    reduction_meta,
+    scalar_name,
+)
+
+# ---- sum ----------------------------------------------------------------------------------------
 
 
-def reduced_dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """All dimensions for None or (), else wrapped and checked."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return tuple(range(ndim))
-    return layout.wrap_dims((dim,) if isinstance(dim, int) else tuple(dim), ndim)
-
-
-def sum_dtype(a: Any, dtype: Any) -> np.dtype:
-    """Integers and bools are summed in int64."""
-    if dtype is not None:
-        return dtype.np
-    return np.dtype(np.int64) if a.dtype.kind in "iub" else a.dtype
-
-
-def accurate_sum(xp: Any, a: Any, axis: Any, keepdims: bool, dtype: np.dtype) -> Any:
-    """A sum whose error does not grow with the length."""
-    if a.dtype != dtype and dtype.kind in "fc":
-        a = a.astype(dtype)
-    if dtype.kind not in "fc" or a.ndim == 0:
-        return xp.sum(a, axis=axis, keepdims=keepdims, dtype=dtype)
-    wide = dtype in (np.dtype(np.float32), np.dtype(np.complex64))
-    if axis is None or len(axis) == a.ndim:
-        if a.flags.c_contiguous:
-            r = xp.add.reduce(a.reshape(-1)) if xp is np else xp.sum(a)
-            return r.reshape((1,) * a.ndim) if keepdims else r
-    elif axis == (a.ndim - 1,) and a.flags.c_contiguous:
-        return xp.add.reduce(a, axis=-1, keepdims=keepdims) if xp is np else xp.sum(a, axis=-1, keepdims=keepdims)
-    if not wide:
-        return xp.sum(a, axis=axis, keepdims=keepdims, dtype=dtype)
-    if a.ndim == 2 and axis == (0,) and a.flags.c_contiguous and xp is np and a.shape[0] <= 256:
-        return xp.add.reduce(a, axis=0, keepdims=keepdims)  # so few terms lose nothing
-    # Columns: blocks of rows in float32, the blocks' sums in float64.
-    if axis == (0,) and xp is np and a.shape[0] > 256 and a.flags.c_contiguous:
-        n = a.shape[0] - a.shape[0] % 128
-        blocks = a[:n].reshape((n // 128, 128, *a.shape[1:]))
-        r = np.add.reduce(np.add.reduce(blocks, axis=1), axis=0, dtype=np.complex128 if dtype.kind == "c" else np.float64)
-        r = r + np.add.reduce(a[n:], axis=0)
-        r = r.astype(dtype)
-        return r[None] if keepdims else r
-    double = np.complex128 if dtype.kind == "c" else np.float64
-    return xp.sum(a, axis=axis, keepdims=keepdims, dtype=double).astype(dtype)
-
-
-def reduction_meta(result: Any = None) -> Any:
-    """A meta rule: the reduced shape, row-major, in the type that `result(array, dtype)` tells."""
-
-    def rule(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        dims = reduced_dims(dim, a.ndim)
-        shape = layout.reduction_shape(a.shape, dims or None, keepdim) if a.ndim else ()
-        return MetaArray(shape, result(a, dtype) if result else (dtype.np if dtype else a.dtype))
-
-    return rule
-
-
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",),
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), half=False,
     vjp={"self": "cast_back(expand(g, self.shape), self.dtype, self.device)"}, grad_name="SumBackward0",
-    meta=lambda a, dtype=None: MetaArray((), sum_dtype(a, dtype)))  # fmt: skip
+    meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)))  # fmt: skip
 def sum_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The sum of all elements."""
-    if dtype is None and a.dtype.kind == "f" and a.flags.c_contiguous and xp is np:
-        return np.add.reduce(a, axis=None)
-    return accurate_sum(xp, a, None, False, sum_dtype(a, dtype))
+    if a.dtype is FLOAT32 and dtype is None and a.ndim == 1 and xp is np and (one := ONES32.get(a.size)) is not None:
+        return a.dot(one)  # Note [Sums] in _reduce.py
+    return accurate_sum(xp, a, tuple(range(a.ndim)), False, integers_to_int64(a, dtype))
 
 
 @op("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False,
-    vjp={"self": "cast_back(expand_reduced(g, self.shape, dim, keepdim), self.dtype, self.device)"},
-    grad_name="SumBackward1", tags=("reduction",), meta=reduction_meta(sum_dtype))  # fmt: skip
+    vjp={"self": "cast_back(expand_reduced(g, self.shape, dim, keepdim), self.dtype, self.device)"}, half=False,
+    grad_name="SumBackward1", tags=("reduction",), meta=reduction_meta(integers_to_int64))  # fmt: skip
 def sum_dim(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over dimensions."""
-    dims = reduced_dims(dim, a.ndim)
-    return accurate_sum(xp, a, dims, keepdim, sum_dtype(a, dtype))
+    return accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, integers_to_int64(a, dtype))
+
+
+def _sum_all(self: Any) -> Any:
+    """`sum_all.call` as a plain global: puts the generated function in its own place when first called."""
+    global _sum_all
+    _sum_all = sum_all.call
+    return _sum_all(self)
 
 
 @face("sum")
-def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A001
-    """The sum of all elements, or over `dim`."""
+def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:  # noqa: A001
+    """The sum of all elements, or over `dim`; integers and bools are summed in int64."""
+    if dim is None and dtype is None and out is None and not keepdim and not names:
+        return _sum_all(self)
+    if names:
+        dim, keepdim = numpy_names("sum", dim, keepdim, names)
     if out is not None:
         return sum_dim.out(self, dim, keepdim, dtype, out=out)
     if dim is None and not keepdim:
@@ -101,78 +71,182 @@ def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
     return sum_dim.call(self, dim, keepdim, dtype=dtype)
 
 
+@face("sum_to_size", spaces=())
+def sum_to_size(self: Any, *size: Any) -> Any:
+    """Summed over what broadcasting from `size` to this shape repeats: the gradient of `expand`."""
+    target = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    shape = self._a.shape
+    lead = len(shape) - len(target)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(lead), *(lead + i for i, n in enumerate(target) if n != shape[lead + i])]
+    return aten.view(sum_dim.call(self, dims, True), target) if dims else aten.clone(self)
 
 
-@vjp_helper
-def expand_reduced(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
-    """A reduction's gradient, repeated over what was reduced."""
-    n = len(shape)
-    if not keepdim and n:
-        dims = reduced_dims(dim, n)
-        if len(dims) > 1 or len(dims) == n:
-            g = aten.view(g, tuple(1 if i in dims else s for i, s in enumerate(shape)))
-        else:
-            g = aten.unsqueeze(g, dims[0])
-    return aten.expand(g, tuple(shape))
-
-
-def _count(shape: Any, dim: Any) -> int:
-    n = 1
-    for d in reduced_dims(dim, len(shape)):
-        n *= shape[d]
-    return n
+# ---- mean ---------------------------------------------------------------------------------------
 
 
 @vjp_helper
 def mean_backward(g: Any, shape: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    n = _count(shape, dim)
-    g = expand_reduced(g, shape, dim, keepdim) if shape else g
-    return aten.to(g / n, dtype=dtype)
+    """The gradient of a mean: shared equally."""
+    n = reduced_count(shape, dim)
+    return aten.to(expand_reduced(g, shape, dim, keepdim) / n, dtype=dtype)
 
 
-def mean_dtype(a: Any, dtype: Any) -> Any:
-    if dtype is not None:
-        return dtype.np
-    if a.dtype.kind in "iub":
-        name = "Bool" if a.dtype.kind == "b" else dt.from_numpy(a.dtype).scalar_name
+def _mean_dtype(a: Any, dtype: Any) -> Any:
+    made = a.dtype if dtype is None else dtype.np
+    if not is_float(made):
+        what = "could not infer output dtype. Input dtype" if dtype is None else "the optional dtype"
         raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {name}"
+            f"mean(): {what} must be either a floating point or complex dtype. Got: "
+            f"{scalar_name(a) if dtype is None else dtype.scalar_name}"
         )
-    return a.dtype
+    return made
 
 
 def _mean(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    d = mean_dtype(a, dtype)
-    dims = reduced_dims(dim, a.ndim)
-    n = _count(a.shape, dim)
-    r = accurate_sum(xp, a, dims, keepdim, d)
-    return r / r.dtype.type(n)
+    made = _mean_dtype(a, dtype)
+    wide = FLOAT32 if is_half(made) else made
+    r = accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, wide)
+    r = r / wide.type(reduced_count(a.shape, dim))
+    return r if wide is made else r.astype(made)
 
 
-@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), grad_name="MeanBackward0",
-    vjp={"self": "mean_backward(g, self.shape, None, False, self.dtype)"},
-    meta=lambda a, dtype=None: MetaArray((), mean_dtype(a, dtype)))  # fmt: skip
+@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), half=False,
+    vjp={"self": "mean_backward(g, self.shape, None, False, self.dtype)"}, grad_name="MeanBackward0",
+    meta=lambda a, dtype=None: MetaArray((), _mean_dtype(a, dtype)))  # fmt: skip
 def mean_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The mean of all elements."""
-    if dtype is None and a.dtype.kind == "f" and a.flags.c_contiguous and xp is np and a.size:
-        return np.add.reduce(a, axis=None) / a.dtype.type(a.size)
+    if a.dtype is FLOAT32 and dtype is None and a.ndim == 1 and xp is np and (one := ONES32.get(a.size)) is not None:
+        return a.dot(one) / FLOAT32.type(a.size)
     return _mean(xp, a, None, False, dtype)
 
 
-@op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False,
+@op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False, half=False,
     vjp={"self": "mean_backward(g, self.shape, dim, keepdim, self.dtype)"}, grad_name="MeanBackward1", tags=("reduction",),
-    out=True, meta=reduction_meta(mean_dtype))  # fmt: skip
+    meta=reduction_meta(_mean_dtype))  # fmt: skip
 def mean_dim(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean over dimensions."""
     return _mean(xp, a, dim, keepdim, dtype)
 
 
+def _mean_all(self: Any) -> Any:
+    """As `_sum_all`."""
+    global _mean_all
+    _mean_all = mean_all.call
+    return _mean_all(self)
+
+
 @face("mean")
-def mean(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+def mean(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:
     """The mean of all elements, or over `dim`; integers need `dtype=`."""
+    if dim is None and dtype is None and out is None and not keepdim and not names:
+        return _mean_all(self)
+    if names:
+        dim, keepdim = numpy_names("mean", dim, keepdim, names)
     if out is not None:
         return mean_dim.out(self, dim, keepdim, dtype, out=out)
     if dim is None and not keepdim:
         return mean_all.call(self, dtype=dtype)
     return mean_dim.call(self, dim, keepdim, dtype=dtype)
+
+
+# ---- without NaN --------------------------------------------------------------------------------
+
+
+@op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", tags=("reduction",),
+    vjp={"self": "cast_back(masked(expand_reduced(g, self.shape, dim, keepdim), ~isnan(self)), self.dtype, self.device)"},
+    half=False, out=True, meta=reduction_meta(integers_to_int64))  # fmt: skip
+def nansum(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The sum over dimensions with NaN taken for 0."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    made = integers_to_int64(a, dtype)
+    if is_float(a.dtype):
+        a = xp.where(xp.isnan(a), a.dtype.type(0), a)
+    return accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, made)
+
+
+@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", out=True)
+def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The mean over dimensions of what is not NaN."""
+    if not self._k.differentiable:
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self._k.dtype.scalar_name}"
+        )
+    count = sum_dim.call(~aten.isnan(aten.detach(self)), dim, keepdim)
+    return nansum.call(self, dim, keepdim, dtype=dtype) / count
+
+
+# ---- counts and truth ---------------------------------------------------------------------------
+
+
+@op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", tags=("reduction",),
+    meta=lambda a, dim=None: MetaArray(reduced_shape(a, dim, False), INT64))  # fmt: skip
+def count_nonzero(xp: Any, a: Any, dim: Any) -> Any:
+    """How many elements are not 0, in all or over dimensions; int64."""
+    dims = reduced_dims(dim, a.ndim)
+    if a.ndim == len(dims) or a.ndim == 0:
+        return xp.asarray(xp.count_nonzero(a), dtype=INT64)
+    return xp.add.reduce(a != 0, axis=dims, dtype=INT64)
+
+
+def _truth_dtype(a: Any, _: Any = None) -> np.dtype:
+    return a.dtype if a.dtype == np.uint8 else np.dtype(np.bool_)
+
+
+def _truth(xp: Any, a: Any, name: str, dim: Any, keepdim: bool) -> Any:
+    dims = () if type(dim) is not int and dim is not None and len(dim) == 0 else reduced_dims(dim, a.ndim)
+    true = a if a.dtype.kind == "b" else a != 0
+    ufunc = xp.logical_and if name == "all" else xp.logical_or
+    if dims and a.ndim:
+        true = ufunc.reduce(true, axis=dims, keepdims=keepdim)
+    return xp.array(true, dtype=_truth_dtype(a))
+
+
+def _truth_meta(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    if type(dim) is not int and dim is not None and len(dim) == 0:
+        return MetaArray(a.shape, _truth_dtype(a))
+    return MetaArray(reduced_shape(a, dim, keepdim), _truth_dtype(a))
+
+
+def _truth_op(name: str, doc: str) -> Any:
+    text = f"{name}.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor"
+    declared = op(text, public=False, tags=("reduction",), meta=_truth_meta, doc=doc)(
+        lambda xp, a, dim, keepdim: _truth(xp, a, name, dim, keepdim)
+    )
+
+    def body(self: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **names: Any) -> Any:
+        if names:
+            dim, keepdim = numpy_names(name, dim, keepdim, names)
+        if out is not None:
+            return declared.out(self, dim, keepdim, out=out)
+        return declared.call(self, dim, keepdim)
+
+    body.__doc__ = doc
+    face(name)(body)
+    return declared
+
+
+all_dims = _truth_op("all", "Whether all elements are true, in all or over dimensions. uint8 gives uint8.")
+any_dims = _truth_op("any", "Whether any element is true, in all or over dimensions. uint8 gives uint8.")
+
+
+# ---- the diagonal -------------------------------------------------------------------------------
+
+
+@op("trace(Tensor self) -> Tensor", meta=lambda a: MetaArray((), integers_to_int64(a, None)), tags=("reduction",),
+    vjp={"self": "trace_backward(g, self.shape)"})  # fmt: skip
+def trace(xp: Any, a: Any) -> Any:
+    """The sum of a matrix's diagonal."""
+    if a.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {a.ndim}")
+    if a.dtype.kind == "b":
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    return accurate_sum(xp, a.diagonal(), (0,), False, integers_to_int64(a, None))
+
+
+@vjp_helper
+def trace_backward(g: Any, shape: Any) -> Any:
+    """g on the diagonal."""
+    return aten.diagonal_backward(aten.expand(g, (min(shape),)), tuple(shape), 0, 0, 1)

@@ -2,7 +2,8 @@
 
 Placing one rank is a least squares problem with the constraints `x[i+1] - x[i] >= gap[i]`. With the
 gaps subtracted it is isotonic regression, which pooling adjacent violators solves exactly in linear
-time (Barlow et al., "Statistical Inference under Order Restrictions", 1972): no overlap is possible.
+time (Barlow et al., "Statistical Inference under Order Restrictions", 1972): no overlap is
+possible.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def isotonic(wanted: list[float], weights: list[float]) -> list[float]:
     return [mean for mean, _, length in blocks for _ in range(length)]
 
 
-def place_rank(wanted: list[float], widths: list[float], weights: list[float], gap: float) -> list[float]:
+def place_rank(
+    wanted: list[float], widths: list[float], weights: list[float], gap: float
+) -> list[float]:
     """Centres for one rank, in order, at least `gap` between neighbouring boxes."""
     offset, offsets = 0.0, []
     for i, width in enumerate(widths):
@@ -59,7 +62,9 @@ def centres(
             left += widths[node] + gap
         for node in layer:
             x[node] -= (left - gap) / 2
-    links = [(u, v, 4.0 if virtual[u] and virtual[v] else 1.0) for u in range(len(x)) for v in succ[u]]
+    links = [
+        (u, v, 4.0 if virtual[u] and virtual[v] else 1.0) for u in range(len(x)) for v in succ[u]
+    ]
     best, best_cost = x, float("inf")
     for sweep in range(sweeps):
         down = sweep % 2 == 0

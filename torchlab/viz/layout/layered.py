@@ -49,7 +49,9 @@ def layered(
             if member not in sizes:
                 raise ValueError(f"layered: group {group!r} has the unknown node {member!r}")
             if member in owner:
-                raise ValueError(f"layered: node {member!r} is in two groups, {owner[member]!r} and {group!r}")
+                raise ValueError(
+                    f"layered: node {member!r} is in two groups, {owner[member]!r} and {group!r}"
+                )
             owner[member] = group
     for edge in edges:
         for end in edge:
@@ -70,7 +72,11 @@ def _without_repeats(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _flat(
-    sizes: Mapping[str, Size], edges: Sequence[Edge], rank_gap: float, node_gap: float, max_width: float
+    sizes: Mapping[str, Size],
+    edges: Sequence[Edge],
+    rank_gap: float,
+    node_gap: float,
+    max_width: float,
 ) -> Layout:
     """A graph without groups: its connected parts, drawn and set on shelves."""
     names = list(sizes)
@@ -101,7 +107,11 @@ def _flat(
 
 
 def _connected(
-    names: list[str], sizes: Mapping[str, Size], edges: Sequence[Edge], rank_gap: float, node_gap: float
+    names: list[str],
+    sizes: Mapping[str, Size],
+    edges: Sequence[Edge],
+    rank_gap: float,
+    node_gap: float,
 ) -> Layout:
     """One connected part."""
     index = {name: i for i, name in enumerate(names)}
@@ -139,9 +149,7 @@ def _connected(
     succ, pred = ranking.adjacency(total, links)
     layers = ordering.order(rank, succ, pred, sweeps=24 if total < 8000 else 8)
     virtual = [i >= len(names) for i in range(total)]
-    cx = coordinates.centres(
-        layers, widths, succ, pred, virtual, node_gap, sweeps=12
-    )
+    cx = coordinates.centres(layers, widths, succ, pred, virtual, node_gap, sweeps=12)
     left = min((cx[i] - widths[i] / 2 for i in range(total)), default=0.0)
     cx = [c - left for c in cx]
     right = max((cx[i] + widths[i] / 2 for i in range(total)), default=0.0)
@@ -158,12 +166,22 @@ def _connected(
             half = heights[i] / 2
             middle = (tops[rank[i]] + bottoms[rank[i]]) / 2
             if i != chain[0]:
-                points += [(cx[i], tops[rank[i]]), (cx[i], middle - half if i == chain[-1] else middle)]
+                points += [
+                    (cx[i], tops[rank[i]]),
+                    (cx[i], max(middle - half, tops[rank[i]]) if i == chain[-1] else middle),
+                ]
             if i != chain[-1]:
-                points += [(cx[i], middle + half if i == chain[0] else middle), (cx[i], bottoms[rank[i]])]
+                points += [
+                    (cx[i], min(middle + half, bottoms[rank[i]]) if i == chain[0] else middle),
+                    (cx[i], bottoms[rank[i]]),
+                ]
         if k in loops:
             box = nodes[names[chain[0]]]
-            points = [(box.right, box.y + 4), (box.right + 8, box.y + box.height / 2), (box.right, box.bottom - 4)]
+            points = [
+                (box.right, box.y + 4),
+                (box.right + 8, box.y + box.height / 2),
+                (box.right, box.bottom - 4),
+            ]
         if k in turned and k not in loops:
             points.reverse()
         routes.append(Route(*edges[k], tuple(points)))
@@ -172,7 +190,8 @@ def _connected(
 
 def _longest_bent(rank: list[int], down: list[tuple[int, int]], n: int) -> int:
     """The longest span of an edge that gets virtual nodes: at most 8 a node and 4000 more, so that
-    a graph with very many long edges is still drawn in time (those edges are then drawn straight)."""
+    a graph with very many long edges is still drawn in time (those edges are then drawn
+    straight)."""
     budget, limit = 8 * n + 4000, 0
     for span in sorted(rank[v] - rank[u] for u, v in down):
         budget -= max(0, span - 1)
@@ -183,9 +202,14 @@ def _longest_bent(rank: list[int], down: list[tuple[int, int]], n: int) -> int:
 
 
 def _rank_rows(
-    layers: list[list[int]], heights: list[float], succ: list[list[int]], cx: list[float], rank_gap: float
+    layers: list[list[int]],
+    heights: list[float],
+    succ: list[list[int]],
+    cx: list[float],
+    rank_gap: float,
 ) -> tuple[list[float], list[float], float]:
-    """Top and bottom y of every rank; gaps grow with the widest edge so that curves stay readable."""
+    """Top and bottom y of every rank; gaps grow with the widest edge so that curves stay
+    readable."""
     tops, bottoms, y = [], [], 0.0
     for layer in layers:
         tops.append(y)

@@ -1,4 +1,5 @@
-"""The order of the nodes inside every rank: barycenter sweeps that lower the number of crossings."""
+"""The order of the nodes inside every rank: barycenter sweeps that lower the number of
+crossings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Snapshots: plain data (only dict, list, str, int, float, bool, None) that says what a picture shows.
+"""Snapshots: plain data (only dict, list, str, int, float, bool, None) that says what a picture
+shows.
 
 Recorders make them, views draw them; they survive JSON, a saved widget and a committed notebook.
 Every snapshot has `kind` and `version`.

@@ -39,7 +39,7 @@ class Node(TypedDict):
     inputs: list[TensorInfo]
     outputs: list[TensorInfo]
     saved: list[Saved]
-    grad_norm: float | None
+    grad_norm: float | str | None  # 'nan' and 'inf' as texts, which JSON has no numbers for
     state: str  # 'waiting' | 'running' | 'done'
     runs: int
     source: Source | None

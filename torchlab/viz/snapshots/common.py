@@ -22,7 +22,8 @@ def check(snapshot: Mapping[str, Any], kind: str) -> None:
         raise ValueError(f"expected a snapshot of kind {kind!r}, got {snapshot.get('kind')!r}")
     if snapshot.get("version") != VERSION:
         raise ValueError(
-            f"the {kind} snapshot has version {snapshot.get('version')!r}; this torchlab draws version {VERSION}"
+            f"the {kind} snapshot has version {snapshot.get('version')!r}; this torchlab draws "
+            f"version {VERSION}"
         )
 
 
@@ -37,7 +38,9 @@ def bytes_text(n: int | None) -> str:
         value /= 1024
         if abs(value) < 1024 or unit == "TiB":
             break
-    return f"{value:.0f} {unit}" if value == int(value) or abs(value) >= 100 else f"{value:.1f} {unit}"
+    return (
+        f"{value:.0f} {unit}" if value == int(value) or abs(value) >= 100 else f"{value:.1f} {unit}"
+    )
 
 
 def count_text(n: int, noun: str) -> str:

@@ -8,7 +8,8 @@ from torchlab.viz.snapshots.common import Source
 
 
 class Block(TypedDict):
-    """A piece of a segment. `state`: 'allocated', 'free', or 'pending' (freed, a stream still uses it)."""
+    """A piece of a segment. `state`: 'allocated', 'free', or 'pending' (freed, a stream still uses
+    it)."""
 
     id: str
     offset: int  # from the segment's start, bytes
@@ -57,8 +58,8 @@ class MemorySnapshot(TypedDict):
 
 
 def thin(events: list[Event], most: int) -> list[Event]:
-    """At most `most` events: the highest allocation of every stretch stays, with the first, the last
-    and every out-of-memory."""
+    """At most `most` events: the highest allocation of every stretch stays, with the first, the
+    last and every out-of-memory."""
     if len(events) <= most or most < 3:
         return list(events)
     step = -(-len(events) // (most - 2))

@@ -1,8 +1,8 @@
 """Shape, stride and storage as data, and why a tensor is not contiguous or cannot be viewed.
 
-The rules are those of `Tensor.is_contiguous` and `Tensor.view` (PyTorch, "Tensor Views"): dimensions
-`d` and `d+1` can be walked as one exactly if `stride[d] == size[d+1] * stride[d+1]`; dimensions of
-size 1 do not matter.
+The rules are those of `Tensor.is_contiguous` and `Tensor.view` (PyTorch, "Tensor Views"):
+dimensions `d` and `d+1` can be walked as one exactly if `stride[d] == size[d+1] * stride[d+1]`;
+dimensions of size 1 do not matter.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def explain_contiguity(shape: Sequence[int], stride: Sequence[int]) -> Contiguit
             return answer(False, [d], reason)
         if inner >= 0:
             reason = (
-                f"dim {d} (size {shape[d]}, stride {stride[d]}) does not follow on dim {inner} (size "
+                f"dim {d} (size {shape[d]}, stride {stride[d]}) does not follow on dim {inner} "
+                "(size "
                 f"{shape[inner]}, stride {stride[inner]}): its step would have to be "
                 f"{shape[inner]} × {stride[inner]} = {expected}, but is {stride[d]}"
             )
@@ -124,13 +125,20 @@ def explain_contiguity(shape: Sequence[int], stride: Sequence[int]) -> Contiguit
         if swapped:
             e = min(swapped, key=lambda e: stride[e])
             reason = (
-                f"dim {e} (stride {stride[e]}) and dim {d} (stride {stride[d]}) are in exchanged order: the "
-                f"last dim must take the smallest step, 1, but moves {stride[d]} cells while dim {e} moves {stride[e]}"
+                f"dim {e} (stride {stride[e]}) and dim {d} (stride {stride[d]}) are in exchanged "
+                "order: the "
+                f"last dim must take the smallest step, 1, but moves {stride[d]} cells while dim "
+                f"{e} moves {stride[e]}"
             )
             return answer(False, [e, d], reason)
-        reason = f"the last dim {d} (size {shape[d]}) moves {stride[d]} cells at a step, not 1: cells are skipped"
+        reason = (
+            f"the last dim {d} (size {shape[d]}) moves {stride[d]} cells at a step, not 1: "
+            "cells are skipped"
+        )
         return answer(False, [d], reason)
-    return answer(True, [], "every step of the last index moves one cell, and each dim follows on the next")
+    return answer(
+        True, [], "every step of the last index moves one cell, and each dim follows on the next"
+    )
 
 
 def _chunks(shape: Sequence[int], stride: Sequence[int]) -> list[list[int]]:
@@ -171,7 +179,8 @@ def explain_view(
         new[new.index(-1)] = numel // rest
     if math.prod(new) != numel:
         return refused(
-            f"the shape {new} has {math.prod(new)} elements, but the tensor has {numel}; no copy helps"
+            f"the shape {new} has {math.prod(new)} elements, but the tensor has {numel}; no copy "
+            "helps"
         )
     if numel == 0:
         return ViewAnswer(
@@ -191,12 +200,20 @@ def explain_view(
             outer, inner = chunks[c - 1][-1], chunk[0]
             needed = shape[inner] * stride[inner]
             return refused(
-                f"new dim {k + 1} (size {new[k + 1]}) spans dim {outer} (size {shape[outer]}, stride "
-                f"{stride[outer]}) and dim {inner} (size {shape[inner]}, stride {stride[inner]}); one stride "
-                f"can walk both only if stride[{outer}] were {shape[inner]} × {stride[inner]} = {needed}",
+                f"new dim {k + 1} (size {new[k + 1]}) spans dim {outer} (size {shape[outer]}, "
+                "stride "
+                f"{stride[outer]}) and dim {inner} (size {shape[inner]}, stride "
+                f"{stride[inner]}); one stride "
+                f"can walk both only if stride[{outer}] were {shape[inner]} × {stride[inner]} = "
+                f"{needed}",
                 [outer, inner],
                 numel * itemsize,
             )
     return ViewAnswer(
-        ok=True, shape=new, stride=result, dims=[], reason="every new dim lies in one run of cells", copy_bytes=0
+        ok=True,
+        shape=new,
+        stride=result,
+        dims=[],
+        reason="every new dim lies in one run of cells",
+        copy_bytes=0,
     )

@@ -29,11 +29,8 @@ def _is_finite(value: float | str | None) -> bool:
 
 def _heat_range(snapshot: AutogradSnapshot) -> tuple[float, float] | None:
     """Lowest and highest log10 of the finite, non-zero gradient norms."""
-    logs = [
-        math.log10(n["grad_norm"])
-        for n in snapshot["nodes"]
-        if _is_finite(n["grad_norm"]) and n["grad_norm"] > 0  # type: ignore[operator]
-    ]
+    norms = [n["grad_norm"] for n in snapshot["nodes"]]
+    logs = [math.log10(v) for v in norms if isinstance(v, float | int) and 0 < v < math.inf]
     return (min(logs), max(logs)) if logs else None
 
 
@@ -81,8 +78,15 @@ def _box(node: Node, box: Box, lines: list[str], span: tuple[float, float] | Non
     x, y = box.x, box.y
     out = [
         svg.rect(
-            x, y, box.width, box.height, c[kind], stroke, radius=9 if kind == "leaf" else 4,
-            stroke_width=2.4 if running or bad else 1.2, extra=' class="shape"',
+            x,
+            y,
+            box.width,
+            box.height,
+            c[kind],
+            stroke,
+            radius=9 if kind == "leaf" else 4,
+            stroke_width=2.4 if running or bad else 1.2,
+            extra=' class="shape"',
         ),
         svg.rect(x + 5, y + 7, 4, box.height - 14, c[_heat(node["grad_norm"], span)], radius=2),
     ]
@@ -95,16 +99,22 @@ def _box(node: Node, box: Box, lines: list[str], span: tuple[float, float] | Non
             fill = c["error"]
         out.append(
             svg.text(
-                x + 16, baseline, content, fill, size=size, weight="600" if i == 0 else "", width=box.width - 24
+                x + 16,
+                baseline,
+                content,
+                fill,
+                size=size,
+                weight="600" if i == 0 else "",
+                width=box.width - 24,
             )
         )
         baseline += LINE
     if node["state"] == "done":
-        out.append(
-            f'<circle cx="{box.right - 9:.1f}" cy="{y + 9:.1f}" r="3" fill="{c["good"]}"/>'
-        )
+        out.append(f'<circle cx="{box.right - 9:.1f}" cy="{y + 9:.1f}" r="3" fill="{c["good"]}"/>')
     if bad:
-        out.append(svg.text(box.right - 7, box.bottom - 6, "!", c["warn"], weight="700", anchor="end"))
+        out.append(
+            svg.text(box.right - 7, box.bottom - 6, "!", c["warn"], weight="700", anchor="end")
+        )
     return part(node["id"], " ".join(t for t in lines if t), "".join(out))
 
 
@@ -177,7 +187,9 @@ def draw(snapshot: AutogradSnapshot, theme: str = "light") -> Drawing:
     for route in placed.routes:
         body.append(
             svg.arrow(
-                route.path(), route.points[-1], c["edge"],
+                route.path(),
+                route.points[-1],
+                c["edge"],
                 f' data-src="{svg.escape(route.src)}" data-dst="{svg.escape(route.dst)}"',
             )
         )
@@ -186,11 +198,16 @@ def draw(snapshot: AutogradSnapshot, theme: str = "light") -> Drawing:
     body.append("</g>")
     key, width = _legend(span, snapshot, c)
     panel = svg.Panel(
-        "graph", "Backward runs from top to bottom", max(placed.width, width), placed.height + top, key + "".join(body)
+        "graph",
+        "Backward runs from top to bottom",
+        max(placed.width, width),
+        placed.height + top,
+        key + "".join(body),
     )
     ops = sum(n["kind"] != "leaf" for n in snapshot["nodes"])
     subtitle = (
-        f"{count_text(ops, 'operation')} · {count_text(len(snapshot['nodes']) - ops, 'leaf tensor')} · "
+        f"{count_text(ops, 'operation')} · "
+        f"{count_text(len(snapshot['nodes']) - ops, 'leaf tensor')} · "
         f"{bytes_text(saved_bytes(snapshot))} saved for backward"
     )
     return Drawing(
@@ -202,7 +219,9 @@ def draw(snapshot: AutogradSnapshot, theme: str = "light") -> Drawing:
     )
 
 
-def _legend(span: tuple[float, float] | None, snapshot: AutogradSnapshot, c: Ink) -> tuple[str, float]:
+def _legend(
+    span: tuple[float, float] | None, snapshot: AutogradSnapshot, c: Ink
+) -> tuple[str, float]:
     entries = [(c["op"], c["op-line"], "operation"), (c["leaf"], c["leaf-line"], "leaf")]
     states = {n["state"] for n in snapshot["nodes"]}
     if "running" in states:

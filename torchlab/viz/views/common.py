@@ -49,7 +49,8 @@ def details(
 
 @dataclass(slots=True)
 class Drawing:
-    """A picture before it is put on a page. `details` are by the `data-id` of the parts in `panels`."""
+    """A picture before it is put on a page. `details` are by the `data-id` of the parts in
+    `panels`."""
 
     title: str
     subtitle: str
@@ -88,6 +89,7 @@ def static_svg(drawing: Drawing, theme: str) -> str:
 def part(identity: str, label: str, body: str, extra: str = "") -> str:
     """A group that can be chosen by pointer and keyboard."""
     return (
-        f'<g class="part" data-id="{svg.escape(identity)}" data-key="{svg.escape(identity)}" tabindex="0"'
+        f'<g class="part" data-id="{svg.escape(identity)}" data-key="{svg.escape(identity)}"'
+        ' tabindex="0"'
         f' role="button" aria-label="{svg.escape(label)}"{extra}>{body}</g>'
     )

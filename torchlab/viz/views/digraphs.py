@@ -1,4 +1,5 @@
-"""The two graphs as a `graphviz.Digraph`, for those who work on with it. Nothing here needs `dot`."""
+"""The two graphs as a `graphviz.Digraph`, for those who work on with it. Nothing here needs
+`dot`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from torchlab.viz.snapshots.autograd import AutogradSnapshot
 from torchlab.viz.snapshots.common import shape_text
 from torchlab.viz.snapshots.fusion import FusionSnapshot
 
-_graphviz = lazy("graphviz", "pip install graphviz; its Python package is enough to build the source")
+_graphviz = lazy(
+    "graphviz", "pip install graphviz; its Python package is enough to build the source"
+)
 
 
 def _label(*lines: str) -> str:
@@ -22,7 +25,12 @@ def _digraph(name: str) -> Any:
     c = palette.ink("light")
     return _graphviz.Digraph(
         name,
-        node_attr={"shape": "box", "style": "filled,rounded", "fontname": "monospace", "fontsize": "11"},
+        node_attr={
+            "shape": "box",
+            "style": "filled,rounded",
+            "fontname": "monospace",
+            "fontsize": "11",
+        },
         edge_attr={"color": c["edge"], "arrowsize": "0.7"},
     )
 
@@ -36,7 +44,10 @@ def autograd_digraph(snapshot: AutogradSnapshot) -> Any:
         info = (node["outputs"] or node["inputs"])[:1]
         dot.node(
             node["id"],
-            _label(node["label"] or node["name"], *(f"{shape_text(i['shape'])} {i['dtype']}" for i in info)),
+            _label(
+                node["label"] or node["name"],
+                *(f"{shape_text(i['shape'])} {i['dtype']}" for i in info),
+            ),
             fillcolor=c[kind],
             color=c[f"{kind}-line"],
         )
@@ -57,14 +68,22 @@ def fusion_digraph(snapshot: FusionSnapshot) -> Any:
         op = node["kind"] == "op"
         target.node(
             identity,
-            _label(f"{identity} = {node['op']}" if op else identity, f"{shape_text(node['shape'])} {node['dtype']}"),
+            _label(
+                f"{identity} = {node['op']}" if op else identity,
+                f"{shape_text(node['shape'])} {node['dtype']}",
+            ),
             fillcolor=c["op" if op else "io"],
             color=c["op-line" if op else "io-line"],
         )
 
     for group in snapshot["groups"]:
         with dot.subgraph(name=f"cluster_{group['id']}") as cluster:
-            cluster.attr(label=_label(group["name"]), color=c["group-line"], fontname="monospace", fontsize="11")
+            cluster.attr(
+                label=_label(group["name"]),
+                color=c["group-line"],
+                fontname="monospace",
+                fontsize="11",
+            )
             for member in group["nodes"]:
                 add(cluster, member)
     for identity in nodes:

@@ -1,4 +1,5 @@
-"""Fusion: the lowered graph with a box per kernel, the generated source, the reasons for not fusing."""
+"""Fusion: the lowered graph with a box per kernel, the generated source, the reasons for not
+fusing."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ _TOKEN = re.compile(
 
 def _box_lines(node: IRNode) -> tuple[str, str]:
     second = f"{shape_text(node['shape'])} {node['dtype']}"
-    return (f"{node['id']} = {node['op']}" if node["kind"] == "op" else f"{node['kind']} {node['id']}"), second
+    return (
+        f"{node['id']} = {node['op']}" if node["kind"] == "op" else f"{node['kind']} {node['id']}"
+    ), second
 
 
 def _size(node: IRNode) -> tuple[float, float]:
@@ -53,14 +56,30 @@ def _graph(snapshot: FusionSnapshot, c: Ink) -> svg.Panel:
         if box is None:
             continue
         body = svg.rect(
-            box.x, box.y, box.width, box.height, c["group"], c["group-line"], radius=8, stroke_width=1.4,
+            box.x,
+            box.y,
+            box.width,
+            box.height,
+            c["group"],
+            c["group-line"],
+            radius=8,
+            stroke_width=1.4,
             extra=' class="shape" stroke-dasharray="6 3"',
         ) + svg.rect(box.x + 10, box.y + 9, 9, 9, c[palette.category(k)], c["group-line"], radius=2)
-        out.append(part(group["id"], f"kernel {group['name']}", body, f' data-kernel="{svg.escape(group["id"])}"'))
+        out.append(
+            part(
+                group["id"],
+                f"kernel {group['name']}",
+                body,
+                f' data-kernel="{svg.escape(group["id"])}"',
+            )
+        )
     for route in placed.routes:
         out.append(
             svg.arrow(
-                route.path(), route.points[-1], c["edge"],
+                route.path(),
+                route.points[-1],
+                c["edge"],
                 f' data-src="{svg.escape(route.src)}" data-dst="{svg.escape(route.dst)}"',
             )
         )
@@ -69,8 +88,15 @@ def _graph(snapshot: FusionSnapshot, c: Ink) -> svg.Panel:
         if box is not None:
             out.append(
                 svg.text(
-                    box.x + 25, box.y + 18, group["name"], c["group-line"], size=11, weight="600",
-                    width=box.width - 34, halo=c["group"], extra=' pointer-events="none"',
+                    box.x + 25,
+                    box.y + 18,
+                    group["name"],
+                    c["group-line"],
+                    size=11,
+                    weight="600",
+                    width=box.width - 34,
+                    halo=c["group"],
+                    extra=' pointer-events="none"',
                 )
             )
     for identity, node in nodes.items():
@@ -78,15 +104,30 @@ def _graph(snapshot: FusionSnapshot, c: Ink) -> svg.Panel:
         first, second = _box_lines(node)
         fill, stroke = (c["op"], c["op-line"]) if node["kind"] == "op" else (c["io"], c["io-line"])
         body = svg.rect(
-            box.x, box.y, box.width, box.height, fill, stroke, radius=4 if node["kind"] == "op" else 20,
-            stroke_width=1.2, extra=' class="shape"',
+            box.x,
+            box.y,
+            box.width,
+            box.height,
+            fill,
+            stroke,
+            radius=4 if node["kind"] == "op" else 20,
+            stroke_width=1.2,
+            extra=' class="shape"',
         )
         body += svg.text(
             box.cx, box.y + 19, first, c["ink"], weight="600", anchor="middle", width=box.width - 14
         )
-        body += svg.text(box.cx, box.y + 34, second, c["muted"], size=11, anchor="middle", width=box.width - 14)
+        body += svg.text(
+            box.cx, box.y + 34, second, c["muted"], size=11, anchor="middle", width=box.width - 14
+        )
         out.append(part(identity, f"{first} {second}", body))
-    return svg.Panel("graph", "Lowered graph and fusion groups", max(placed.width, 200), placed.height + 4, "".join(out))
+    return svg.Panel(
+        "graph",
+        "Lowered graph and fusion groups",
+        max(placed.width, 200),
+        placed.height + 4,
+        "".join(out),
+    )
 
 
 def code_spans(content: str, c: Ink) -> str:
@@ -94,7 +135,9 @@ def code_spans(content: str, c: Ink) -> str:
     out, position = [], 0
     for match in _TOKEN.finditer(content):
         out.append(svg.escape(content[position : match.start()]))
-        colour = {"comment": "comment", "text": "good", "keyword": "keyword"}[match.lastgroup or "keyword"]
+        colour = {"comment": "comment", "text": "good", "keyword": "keyword"}[
+            match.lastgroup or "keyword"
+        ]
         out.append(f'<tspan fill="{c[colour]}">{svg.escape(match.group())}</tspan>')
         position = match.end()
     return "".join(out) + svg.escape(content[position:])
@@ -110,7 +153,12 @@ def _source(snapshot: FusionSnapshot, c: Ink) -> svg.Panel:
         out.append(svg.rect(8, y + 6.5, 9, 9, c[palette.category(k)], c["group-line"], radius=2))
         out.append(
             svg.text(
-                24, y + 15, f"{group['name']} · {group['language']}", c["group-line"], size=11, weight="600",
+                24,
+                y + 15,
+                f"{group['name']} · {group['language']}",
+                c["group-line"],
+                size=11,
+                weight="600",
                 width=SOURCE_WIDTH - 32,
             )
         )
@@ -125,7 +173,11 @@ def _source(snapshot: FusionSnapshot, c: Ink) -> svg.Panel:
             out.append(_code_line(group, number, pieces, makers.get(number, []), y, c))
             y += CODE_LINE * len(pieces)
         if len(lines) > MAX_SOURCE_LINES:
-            out.append(svg.text(44, y + 12, f"… {len(lines) - MAX_SOURCE_LINES} more lines", c["muted"], size=11))
+            out.append(
+                svg.text(
+                    44, y + 12, f"… {len(lines) - MAX_SOURCE_LINES} more lines", c["muted"], size=11
+                )
+            )
             y += CODE_LINE
         y += 12
     if not snapshot["groups"]:
@@ -148,7 +200,9 @@ def _broken(content: str) -> list[str]:
     return [*pieces, rest]
 
 
-def _code_line(group: Group, number: int, pieces: list[str], makers: list[str], y: float, c: Ink) -> str:
+def _code_line(
+    group: Group, number: int, pieces: list[str], makers: list[str], y: float, c: Ink
+) -> str:
     height = CODE_LINE * len(pieces)
     fill = c["op"] if makers else c["bg"]
     body = svg.rect(0, y, SOURCE_WIDTH, height, fill, extra=' class="shape"')
@@ -157,7 +211,8 @@ def _code_line(group: Group, number: int, pieces: list[str], makers: list[str], 
     body += svg.text(34, y + 12, str(number), c["muted"], size=10, anchor="end")
     for i, piece in enumerate(pieces):
         body += (
-            f'<text x="44" y="{y + 12 + CODE_LINE * i:.1f}" font-size="{CODE_SIZE:g}" fill="{c["ink"]}"'
+            f'<text x="44" y="{y + 12 + CODE_LINE * i:.1f}" font-size="{CODE_SIZE:g}"'
+            f' fill="{c["ink"]}"'
             f' xml:space="preserve">{code_spans(piece, c)}</text>'
         )
     return (
@@ -178,13 +233,30 @@ def _rejections(snapshot: FusionSnapshot, width: float, c: Ink) -> svg.Panel | N
     for k, item in enumerate(snapshot["rejections"]):
         lines = svg.wrap(item["reason"], width - pair_width - 16)
         height = 8 + 16 * len(lines)
-        body = svg.rect(0, y, width, height, c["panel" if k % 2 == 0 else "bg"], radius=3, extra=' class="shape"')
-        body += svg.text(8, y + 16, f"{item['first']} · {item['second']}", c["ink"], weight="600", width=pair_width - 12)
+        body = svg.rect(
+            0,
+            y,
+            width,
+            height,
+            c["panel" if k % 2 == 0 else "bg"],
+            radius=3,
+            extra=' class="shape"',
+        )
+        body += svg.text(
+            8,
+            y + 16,
+            f"{item['first']} · {item['second']}",
+            c["ink"],
+            weight="600",
+            width=pair_width - 12,
+        )
         for i, content in enumerate(lines):
             body += svg.text(pair_width + 8, y + 16 + 16 * i, content, c["ink"])
         out.append(
             part(
-                f"r{k}", f"{item['first']} and {item['second']} were not fused", body,
+                f"r{k}",
+                f"{item['first']} and {item['second']} were not fused",
+                body,
                 f' data-nodes="{svg.escape(item["first"] + " " + item["second"])}"',
             )
         )
@@ -243,13 +315,18 @@ def draw(snapshot: FusionSnapshot, theme: str = "light") -> Drawing:
     graph, source = _graph(snapshot, c), _source(snapshot, c)
     side_by_side = graph.width <= 620
     rows = [[graph, source]] if side_by_side else [[graph], [source]]
-    width = graph.width + source.width + 2 * svg.MARGIN if side_by_side else max(graph.width, source.width)
+    width = (
+        graph.width + source.width + 2 * svg.MARGIN
+        if side_by_side
+        else max(graph.width, source.width)
+    )
     table = _rejections(snapshot, min(max(width, 560), 720), c)
     if table:
         rows.append([table])
     ops = [n for n in snapshot["nodes"] if n["kind"] == "op"]
     kernels = count_text(len(snapshot["groups"]), "kernel")
-    subtitle = f"{count_text(len(ops), 'operation')} in {kernels} · {count_text(len(snapshot['rejections']), 'pair')} not fused"
+    pairs = count_text(len(snapshot["rejections"]), "pair")
+    subtitle = f"{count_text(len(ops), 'operation')} in {kernels} · {pairs} not fused"
     return Drawing(
         f"Fusion of {snapshot['name']}",
         subtitle,

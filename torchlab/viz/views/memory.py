@@ -1,6 +1,9 @@
-"""The allocator: every segment as a bar with its blocks, and allocated and reserved bytes over time."""
+"""The allocator: every segment as a bar with its blocks, and allocated and reserved bytes over
+time."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from torchlab.viz import palette, svg
 from torchlab.viz.palette import Ink
@@ -17,7 +20,7 @@ MAX_EVENTS = 600
 
 
 def _owner_hues(snapshot: MemorySnapshot) -> dict[str, str]:
-    """A hue per kind of owner: the part of the name before the first dot or bracket."""
+    """A hue per kind of owner (see `_family`)."""
     hues: dict[str, str] = {}
     for segment in snapshot["segments"]:
         for block in segment["blocks"]:
@@ -27,15 +30,22 @@ def _owner_hues(snapshot: MemorySnapshot) -> dict[str, str]:
 
 
 def _family(block: Block) -> str:
+    """The part of the owner's name before the first dot or bracket: a module, usually."""
     owner = block["owner"] or "unknown"
-    for mark in (".", "[", ":", " "):
+    if ":" in owner:  # a line of the program
+        return owner
+    for mark in (".", "[", " "):
         owner = owner.split(mark)[0]
     return owner or "unknown"
 
 
 def _block(block: Block, x: float, y: float, width: float, hues: dict[str, str], c: Ink) -> str:
     state = block["state"]
-    fill = c[hues[_family(block)]] if state == "allocated" else c["free" if state == "free" else "warn-bg"]
+    fill = (
+        c[hues[_family(block)]]
+        if state == "allocated"
+        else c["free" if state == "free" else "warn-bg"]
+    )
     stroke = c["warn"] if state == "pending" else c["free-line"]
     label = block["owner"] if state == "allocated" else "pending" if state == "pending" else "free"
     tip = f"{label or 'unknown'}: {bytes_text(block['size'])}, {state}"
@@ -45,7 +55,9 @@ def _block(block: Block, x: float, y: float, width: float, hues: dict[str, str],
     if width >= 40:
         colour = c["ink"] if state == "allocated" else c["muted"]
         shown = label or bytes_text(block["size"])
-        body += svg.text(x + width / 2, y + 17, shown, colour, size=11, anchor="middle", width=width - 8)
+        body += svg.text(
+            x + width / 2, y + 17, shown, colour, size=11, anchor="middle", width=width - 8
+        )
     return part(block["id"], tip, body)
 
 
@@ -92,11 +104,18 @@ def _segments(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
     y += 24
     for segment in segments[:MAX_SEGMENTS]:
         taken = sum(b["size"] for b in segment["blocks"] if b["state"] != "free")
-        name = f"{segment['id']} {segment['pool']}" + (f" · stream {segment['stream']}" if segment["stream"] else "")
+        name = f"{segment['id']} {segment['pool']}" + (
+            f" · stream {segment['stream']}" if segment["stream"] else ""
+        )
         out.append(svg.text(0, y + 11, name, c["ink"], size=11, width=LABEL - 8))
         out.append(
             svg.text(
-                0, y + 24, f"{bytes_text(taken)} of {bytes_text(segment['size'])}", c["muted"], size=10, width=LABEL - 8
+                0,
+                y + 24,
+                f"{bytes_text(taken)} of {bytes_text(segment['size'])}",
+                c["muted"],
+                size=10,
+                width=LABEL - 8,
             )
         )
         width = room * segment["size"] / longest
@@ -106,12 +125,27 @@ def _segments(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
             x = LABEL + width * block["offset"] / segment["size"]
             out.append(_block(block, x, y, width * block["size"] / segment["size"], hues, c))
             notes[block["id"]] = _block_details(segment, block)
-        out.append(svg.rect(LABEL, y, width, BAR, "none", c["io-line"], stroke_width=1.3, extra=' pointer-events="none"'))
+        out.append(
+            svg.rect(
+                LABEL,
+                y,
+                width,
+                BAR,
+                "none",
+                c["io-line"],
+                stroke_width=1.3,
+                extra=' pointer-events="none"',
+            )
+        )
         if narrow:
             out.append(svg.text(LABEL + width + 8, y + 17, "own scale", c["muted"], size=10))
         y += BAR + 12
     if len(segments) > MAX_SEGMENTS:
-        out.append(svg.text(0, y + 10, count_text(len(segments) - MAX_SEGMENTS, "more segment"), c["muted"]))
+        out.append(
+            svg.text(
+                0, y + 10, count_text(len(segments) - MAX_SEGMENTS, "more segment"), c["muted"]
+            )
+        )
         y += 20
     if not segments:
         out.append(svg.text(0, y + 12, "The allocator holds no segment.", c["muted"]))
@@ -134,7 +168,7 @@ def _timeline(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
     if not events:
         body = svg.text(0, 14, "No event has been recorded yet.", c["muted"])
         return svg.Panel("timeline", "Bytes over events", WIDTH, 24, body, True), notes
-    top = max(max(e["reserved"], e["allocated"]) for e in events) or 1
+    top: float = max(max(e["reserved"], e["allocated"]) for e in events) or 1
     limit = snapshot["limit"]
     show_limit = limit is not None and limit <= 2 * top
     if show_limit and limit is not None:
@@ -152,9 +186,14 @@ def _timeline(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
 
     out = [
         svg.legend(
-            left, 10,
+            left,
+            10,
             [(c["allocated"], "none", "allocated"), (c["free"], c["reserved"], "reserved")]
-            + ([(c["error"], "none", "out of memory")] if any(e["kind"] == "oom" for e in events) else []),
+            + (
+                [(c["error"], "none", "out of memory")]
+                if any(e["kind"] == "oom" for e in events)
+                else []
+            ),
             c,
         )
     ]
@@ -163,19 +202,29 @@ def _timeline(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
     while k * step <= top:
         y = py(k * step)
         out.append(svg.line(left, y, right, y, c["line"], 0.8))
-        out.append(svg.text(left - 8, y + 4, bytes_text(int(k * step)), c["muted"], size=10, anchor="end"))
+        out.append(
+            svg.text(left - 8, y + 4, bytes_text(int(k * step)), c["muted"], size=10, anchor="end")
+        )
         k += 1
 
-    def stairs(key: str, close: bool) -> str:
-        path = [f"M{px(first):.1f} {base:.1f}" if close else f"M{px(first):.1f} {py(events[0][key]):.1f}"]  # type: ignore[literal-required]
+    def stairs(key: Literal["allocated", "reserved"], close: bool) -> str:
+        path = [f"M{px(first):.1f} {base if close else py(events[0][key]):.1f}"]
         for event in events:
-            path.append(f"H{px(event['i']):.1f}V{py(event[key]):.1f}")  # type: ignore[literal-required]
+            path.append(f"H{px(event['i']):.1f}V{py(event[key]):.1f}")
         return "".join(path) + (f"H{right:.1f}V{base:.1f}Z" if close else f"H{right:.1f}")
 
     out.append(f'<path d="{stairs("reserved", True)}" fill="{c["free"]}"/>')
-    out.append(f'<path d="{stairs("allocated", True)}" fill="{c["allocated"]}" fill-opacity="0.28"/>')
-    out.append(f'<path d="{stairs("reserved", False)}" fill="none" stroke="{c["reserved"]}" stroke-width="1.4"/>')
-    out.append(f'<path d="{stairs("allocated", False)}" fill="none" stroke="{c["allocated"]}" stroke-width="1.8"/>')
+    out.append(
+        f'<path d="{stairs("allocated", True)}" fill="{c["allocated"]}" fill-opacity="0.28"/>'
+    )
+    out.append(
+        f'<path d="{stairs("reserved", False)}" fill="none" stroke="{c["reserved"]}"'
+        ' stroke-width="1.4"/>'
+    )
+    out.append(
+        f'<path d="{stairs("allocated", False)}" fill="none" stroke="{c["allocated"]}"'
+        ' stroke-width="1.8"/>'
+    )
     if show_limit and limit is not None:
         y = py(limit)
         out.append(svg.line(left, y, right, y, c["error"], 1.2, ' stroke-dasharray="5 4"'))
@@ -200,13 +249,19 @@ def _timeline(snapshot: MemorySnapshot, c: Ink) -> tuple[svg.Panel, dict[str, De
 def _event(event: Event, x: float, y: float, base: float, width: float, c: Ink) -> str:
     tip = f"event {event['i']}: {event['kind']} {bytes_text(event['size'])} {event['label']}"
     body = f"<title>{svg.escape(tip)}</title>" + svg.rect(
-        x - width / 2, base - PLOT_HEIGHT, width, PLOT_HEIGHT, c["accent"], extra=' class="hit" fill-opacity="0"'
+        x - width / 2,
+        base - PLOT_HEIGHT,
+        width,
+        PLOT_HEIGHT,
+        c["accent"],
+        extra=' class="hit" fill-opacity="0"',
     )
     if event["kind"] == "oom":
-        body += f'<path d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10" stroke="{c["error"]}" stroke-width="2.4"/>'
-    return (
-        f'<g class="event" data-id="e{event["i"]}" data-key="e{event["i"]}">{body}</g>'
-    )
+        body += (
+            f'<path d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10" stroke="{c["error"]}"'
+            ' stroke-width="2.4"/>'
+        )
+    return f'<g class="event" data-id="e{event["i"]}" data-key="e{event["i"]}">{body}</g>'
 
 
 def draw(snapshot: MemorySnapshot, theme: str = "light") -> Drawing:
@@ -222,13 +277,16 @@ def draw(snapshot: MemorySnapshot, theme: str = "light") -> Drawing:
     limit = snapshot["limit"]
     loose = fragmentation(snapshot)
     subtitle = (
-        f"allocated {bytes_text(snapshot['allocated'])} (peak {bytes_text(snapshot['peak_allocated'])}) · "
-        f"reserved {bytes_text(snapshot['reserved'])} (peak {bytes_text(snapshot['peak_reserved'])})"
+        f"allocated {bytes_text(snapshot['allocated'])} (peak "
+        f"{bytes_text(snapshot['peak_allocated'])}) · "
+        f"reserved {bytes_text(snapshot['reserved'])} (peak "
+        f"{bytes_text(snapshot['peak_reserved'])})"
         + (f" · limit {bytes_text(limit)}" if limit is not None else "")
         + (f" · free memory {loose:.0%} fragmented" if loose else "")
     )
     start = next(
-        (b["id"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] == "allocated"), ""
+        (b["id"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] == "allocated"),
+        "",
     )
     return Drawing(
         f"Memory of {snapshot['device']}",

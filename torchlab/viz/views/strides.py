@@ -42,7 +42,11 @@ def _chain(snapshot: StrideSnapshot, c: Ink) -> svg.Panel:
     out = []
     steps = snapshot["chain"]
     for k, step in enumerate(steps):
-        lines = [step["op"], f"shape  {shape_text(step['shape'])}", f"stride {shape_text(step['stride'])}"]
+        lines = [
+            step["op"],
+            f"shape  {shape_text(step['shape'])}",
+            f"stride {shape_text(step['stride'])}",
+        ]
         if step["offset"]:
             lines.append(f"offset {step['offset']}")
         ok = explain_contiguity(step["shape"], step["stride"])["contiguous"]
@@ -57,8 +61,14 @@ def _chain(snapshot: StrideSnapshot, c: Ink) -> svg.Panel:
         last = k == len(steps) - 1
         out.append(
             svg.rect(
-                x, y, width, height, c["op"] if last else c["panel"], c["op-line"] if last else c["line"],
-                radius=5, stroke_width=1.4 if last else 1,
+                x,
+                y,
+                width,
+                height,
+                c["op"] if last else c["panel"],
+                c["op-line"] if last else c["line"],
+                radius=5,
+                stroke_width=1.4 if last else 1,
             )
         )
         for i, content in enumerate(lines):
@@ -67,29 +77,54 @@ def _chain(snapshot: StrideSnapshot, c: Ink) -> svg.Panel:
                 fill = c["good"] if ok else c["error"]
             out.append(
                 svg.text(
-                    x + 11, y + 20 + 17 * i, content, fill, weight="600" if i == 0 else "", width=width - 20
+                    x + 11,
+                    y + 20 + 17 * i,
+                    content,
+                    fill,
+                    weight="600" if i == 0 else "",
+                    width=width - 20,
                 )
             )
         x += width + 30
         row_height = max(row_height, height)
-    return svg.Panel("chain", "Chain of views over one storage", WIDTH, y + row_height, "".join(out), True)
+    return svg.Panel(
+        "chain", "Chain of views over one storage", WIDTH, y + row_height, "".join(out), True
+    )
 
 
 def _cell(
-    identity: str, x: float, y: float, upper: str, lower: str, fill: str, tip: str, cell: int, c: Ink,
+    identity: str,
+    x: float,
+    y: float,
+    upper: str,
+    lower: str,
+    fill: str,
+    tip: str,
+    cell: int,
+    c: Ink,
     muted: bool = False,
 ) -> str:
     body = (
         f"<title>{svg.escape(tip)}</title>"
         + svg.rect(x, y, CELL, ROW, fill, c["line"], extra=' class="shape"')
-        + svg.text(x + CELL / 2, y + 15, upper, c["muted" if muted else "ink"], anchor="middle", width=CELL - 5)
-        + svg.text(x + CELL / 2, y + 29, lower, c["muted"], size=10, anchor="middle", width=CELL - 4)
+        + svg.text(
+            x + CELL / 2,
+            y + 15,
+            upper,
+            c["muted" if muted else "ink"],
+            anchor="middle",
+            width=CELL - 5,
+        )
+        + svg.text(
+            x + CELL / 2, y + 29, lower, c["muted"], size=10, anchor="middle", width=CELL - 4
+        )
     )
     return part(identity, tip, body, f' data-cell="{cell}"')
 
 
 def _grid(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Panel, dict[str, Details]]:
-    """The tensor as the user indexes it: the last two dimensions as a table, the others as slices."""
+    """The tensor as the user indexes it: the last two dimensions as a table, the others as
+    slices."""
     shape, stride, offset = step["shape"], step["stride"], step["offset"]
     rows = shape[-2] if len(shape) > 1 else 1
     columns = shape[-1] if shape else 1
@@ -110,18 +145,38 @@ def _grid(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Panel, 
         label = f"[{', '.join(map(str, lead))}, :, :]" if outer else ""
         out.append(svg.text(x + 26, y + 11, label, c["muted"], size=11))
         for j in range(shown_columns if shape else 0):
-            out.append(svg.text(x + 26 + (j + 0.5) * CELL, y + head - 5, str(j), c["muted"], size=10, anchor="middle"))
+            out.append(
+                svg.text(
+                    x + 26 + (j + 0.5) * CELL,
+                    y + head - 5,
+                    str(j),
+                    c["muted"],
+                    size=10,
+                    anchor="middle",
+                )
+            )
         for i, j in itertools.product(range(shown_rows), range(shown_columns)):
             index = ((*lead, i, j) if len(shape) > 1 else (j,)) if shape else ()
             if j == 0 and len(shape) > 1:
-                out.append(svg.text(x + 20, y + head + i * ROW + 21, str(i), c["muted"], size=10, anchor="end"))
+                out.append(
+                    svg.text(
+                        x + 20, y + head + i * ROW + 21, str(i), c["muted"], size=10, anchor="end"
+                    )
+                )
             cell = cell_of(index, stride, offset)
             identity = f"i{','.join(map(str, index))}"
             tip = f"{snapshot['name']}[{', '.join(map(str, index))}] is cell {cell}"
             out.append(
                 _cell(
-                    identity, x + 26 + j * CELL, y + head + i * ROW, _value(snapshot, cell) or f"@{cell}",
-                    f"@{cell}", c[_hue(index, shape)], tip, cell, c,
+                    identity,
+                    x + 26 + j * CELL,
+                    y + head + i * ROW,
+                    _value(snapshot, cell) or f"@{cell}",
+                    f"@{cell}",
+                    c[_hue(index, shape)],
+                    tip,
+                    cell,
+                    c,
                 )
             )
             notes[identity] = _index_details(snapshot, step, index, cell)
@@ -143,7 +198,9 @@ def _grid(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Panel, 
     return svg.Panel("grid", title, WIDTH, y, "".join(out), True), notes
 
 
-def _index_details(snapshot: StrideSnapshot, step: ViewStep, index: tuple[int, ...], cell: int) -> Details:
+def _index_details(
+    snapshot: StrideSnapshot, step: ViewStep, index: tuple[int, ...], cell: int
+) -> Details:
     terms = [str(step["offset"]), *(f"{i}·{s}" for i, s in zip(index, step["stride"], strict=True))]
     address = snapshot["storage"]["address"]
     byte = cell * snapshot["itemsize"]
@@ -160,7 +217,9 @@ def _index_details(snapshot: StrideSnapshot, step: ViewStep, index: tuple[int, .
     )
 
 
-def _storage(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Panel, dict[str, Details]]:
+def _storage(
+    snapshot: StrideSnapshot, step: ViewStep, c: Ink
+) -> tuple[svg.Panel, dict[str, Details]]:
     """The memory: every cell, coloured by the index that reads it."""
     numel = snapshot["storage"]["numel"]
     shown = min(numel, MAX_CELLS)
@@ -175,17 +234,33 @@ def _storage(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Pane
         who = readers.get(cell, [])
         name = snapshot["name"]
         texts = [f"{name}[{', '.join(map(str, i))}]" for i in who]
-        tip = f"cell {cell}: " + (", ".join(texts[:4]) + (" …" if len(texts) > 4 else "") or "not in this tensor")
+        tip = f"cell {cell}: " + (
+            ", ".join(texts[:4]) + (" …" if len(texts) > 4 else "") or "not in this tensor"
+        )
         fill = c[_hue(who[0], step["shape"])] if who else c["free"]
         out.append(
-            _cell(f"s{cell}", x, y, _value(snapshot, cell) or "·", f"@{cell}", fill, tip, cell, c, not who)
+            _cell(
+                f"s{cell}",
+                x,
+                y,
+                _value(snapshot, cell) or "·",
+                f"@{cell}",
+                fill,
+                tip,
+                cell,
+                c,
+                not who,
+            )
         )
         notes[f"s{cell}"] = details(
             f"Storage cell {cell}",
             snapshot["storage"]["id"],
             [
                 ("value", _value(snapshot, cell)),
-                ("bytes", f"{cell * snapshot['itemsize']} … {(cell + 1) * snapshot['itemsize'] - 1}"),
+                (
+                    "bytes",
+                    f"{cell * snapshot['itemsize']} … {(cell + 1) * snapshot['itemsize'] - 1}",
+                ),
                 ("read by", ", ".join(texts[:12]) or f"no index of {name}"),
                 ("readers", str(len(who)) if len(who) > 1 else ""),
             ],
@@ -196,7 +271,11 @@ def _storage(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> tuple[svg.Pane
         height += 16
     outside = sum(cell not in readers for cell in range(shown))
     if outside:
-        out.append(svg.legend(0, height + 10, [(c["free"], c["line"], "cell that this tensor does not read")], c))
+        out.append(
+            svg.legend(
+                0, height + 10, [(c["free"], c["line"], "cell that this tensor does not read")], c
+            )
+        )
         height += 18
     title = (
         f"Storage {snapshot['storage']['id']}: {count_text(numel, 'cell')} of {snapshot['dtype']}, "
@@ -223,7 +302,9 @@ def _reasons(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> svg.Panel:
             out.append(svg.rect(0, y, 350, 20, c["error-bg"], radius=3))
         row = (str(d), str(shape[d]), str(stride[d]), str(answer["needed"][d]))
         for x, content in zip(xs, row, strict=True):
-            out.append(svg.text(x, y + 14, content, c["error"] if d in bad else c["ink"], width=140))
+            out.append(
+                svg.text(x, y + 14, content, c["error"] if d in bad else c["ink"], width=140)
+            )
         y += 21
     y += 8
 
@@ -232,7 +313,9 @@ def _reasons(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> svg.Panel:
         height = 28 + 17 * len(lines)
         out.append(svg.rect(0, y, WIDTH, height, c["panel"] if ok else c["error-bg"], radius=5))
         out.append(svg.rect(0, y, 4, height, c["good" if ok else "error"], radius=2))
-        out.append(svg.text(14, y + 18, head, c["good" if ok else "error"], weight="600", width=WIDTH - 28))
+        out.append(
+            svg.text(14, y + 18, head, c["good" if ok else "error"], weight="600", width=WIDTH - 28)
+        )
         for i, content in enumerate(lines):
             out.append(svg.text(14, y + 36 + 17 * i, content, c["ink"]))
         return y + height + 8
@@ -247,9 +330,18 @@ def _reasons(snapshot: StrideSnapshot, step: ViewStep, c: Ink) -> svg.Panel:
     if view is not None:
         call = f"{name}.view({', '.join(map(str, asked or []))})"
         if view["ok"]:
-            y = verdict(True, f"{call} works", f"no copy: stride {shape_text(view['stride'])}; {view['reason']}.", y)
+            y = verdict(
+                True,
+                f"{call} works",
+                f"no copy: stride {shape_text(view['stride'])}; {view['reason']}.",
+                y,
+            )
         else:
-            cost = f". reshape would copy {bytes_text(view['copy_bytes'])}" if view["copy_bytes"] else ""
+            cost = (
+                f". reshape would copy {bytes_text(view['copy_bytes'])}"
+                if view["copy_bytes"]
+                else ""
+            )
             y = verdict(False, f"{call} fails", view["reason"] + cost + ".", y)
     return svg.Panel("why", "Why", WIDTH, y, "".join(out), True)
 
@@ -267,7 +359,8 @@ def draw(snapshot: StrideSnapshot, theme: str = "light") -> Drawing:
     storage, storage_notes = _storage(snapshot, step, c)
     return Drawing(
         f"Strides of {snapshot['name']}",
-        f"shape {shape_text(step['shape'])} · stride {shape_text(step['stride'])} · offset {step['offset']} · "
+        f"shape {shape_text(step['shape'])} · stride {shape_text(step['stride'])} · offset "
+        f"{step['offset']} · "
         f"{snapshot['dtype']}",
         [[_chain(snapshot, c)], [grid], [storage], [_reasons(snapshot, step, c)]],
         grid_notes | storage_notes,

@@ -1,1 +1,1 @@
-"""Widgets. `live` needs anywidget at import and `controls` ipywidgets: reach both through `lazy`."""
+"""Widgets. `live` needs anywidget when it is imported: reach it through `lazy`."""

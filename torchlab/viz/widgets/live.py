@@ -3,7 +3,8 @@
 This module needs anywidget when it is imported; the rest of the laboratory reaches it lazily.
 
 A page sends commands as custom messages, never by changing a trait (some kernels lose later trait
-changes of a widget that a busy cell writes to). Callbacks may run while a cell runs: they set flags.
+changes of a widget that a busy cell writes to). Callbacks may run while a cell runs: they set
+flags.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ def _result_kind(op: Any) -> str:
 
 def _unary(op: Any, variant: str) -> str:
     slow = _pointwise(op, variant)
-    if variant == "core" or not _fast_ok(op):
+    if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
         return slow
     flag = "fp" if op.promote == "float" else "arith"
     body = _fast(op, _result_kind(op), ["self._a"], [("self", "self._e")])

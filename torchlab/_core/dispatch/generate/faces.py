@@ -11,7 +11,7 @@ from torchlab._core.dispatch.generate.source import compile_source
 def face(f: Any, variant: str) -> Any:
     """A method or a function around `f.body`. As a function, `self` is called `input`, as PyTorch's."""
     if variant == "method":
-        return f.body
+        return f.method if callable(f.method) else f.body
     parameters = list(inspect.signature(f.body).parameters.values())
     if not parameters or parameters[0].name != "self":
         return f.body

@@ -126,6 +126,8 @@ class _Late:
 
 
 def _resolve(name: str, op: Any) -> Any:
+    if name in registry.vjp_helpers or name in registry.FACES or name in registry.OPS:
+        return _Late(name)  # also where Python has a function of that name: sum, slice, complex
     if name in __builtins__ if isinstance(__builtins__, dict) else hasattr(__builtins__, name):
         return __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name)
     return _Late(name)

@@ -54,16 +54,16 @@ function patch(old, next) {
 function fillDetails(pane, note, id) {
   pane.replaceChildren();
   pane.dataset.shown = id || "";
-  if (!note) { pane.append(element("p", "tl-hint", "Click a part of the picture to see its details.")); return; }
-  pane.append(element("h4", "tl-name", note.title));
-  if (note.subtitle) pane.append(element("p", "tl-sub", note.subtitle));
-  if (note.warning) pane.append(element("p", "tl-warning", note.warning));
-  const list = element("dl", "tl-rows");
+  if (!note) { pane.append(element("p", "tlv-hint", "Click a part of the picture to see its details.")); return; }
+  pane.append(element("h4", "tlv-name", note.title));
+  if (note.subtitle) pane.append(element("p", "tlv-sub", note.subtitle));
+  if (note.warning) pane.append(element("p", "tlv-warning", note.warning));
+  const list = element("dl", "tlv-rows");
   for (const [key, value] of note.rows) list.append(element("dt", "", key), element("dd", "", value));
   if (note.rows.length) pane.append(list);
-  if (note.code) pane.append(element("pre", "tl-code", note.code));
+  if (note.code) pane.append(element("pre", "tlv-code", note.code));
   for (const table of note.tables) {
-    const box = element("div", "tl-scroll");
+    const box = element("div", "tlv-scroll");
     const grid = element("table");
     grid.append(element("caption", "", table.title));
     const head = grid.createTHead().insertRow();
@@ -98,11 +98,11 @@ function picture(hooks = {}) {
   return {
     render({ model, el }) {
       const root = element("div", "tlviz tlviz-live");
-      const head = element("div", "tl-head");
-      const title = element("h3"), subtitle = element("p", "tl-sub");
+      const head = element("div", "tlv-head");
+      const title = element("h3"), subtitle = element("p", "tlv-sub");
       head.append(title, subtitle);
-      const main = element("div", "tl-main"), stage = element("div", "tl-stage");
-      const pane = element("aside", "tl-details");
+      const main = element("div", "tlv-main"), stage = element("div", "tlv-stage");
+      const pane = element("aside", "tlv-details");
       pane.setAttribute("aria-live", "polite");
       main.append(stage, pane);
       root.append(head, main);
@@ -112,11 +112,11 @@ function picture(hooks = {}) {
       const find = (id) => stage.querySelector(`[data-id="${CSS.escape(id)}"]`);
 
       const mark = () => {
-        for (const node of stage.querySelectorAll(".tl-sel,.tl-near")) node.classList.remove("tl-sel", "tl-near");
+        for (const node of stage.querySelectorAll(".tlv-sel,.tlv-near")) node.classList.remove("tlv-sel", "tlv-near");
         if (view.selected === null) return;
-        find(view.selected)?.classList.add("tl-sel");
+        find(view.selected)?.classList.add("tlv-sel");
         for (const edge of stage.querySelectorAll("[data-src]")) {
-          if (edge.dataset.src === view.selected || edge.dataset.dst === view.selected) edge.classList.add("tl-near");
+          if (edge.dataset.src === view.selected || edge.dataset.dst === view.selected) edge.classList.add("tlv-near");
         }
         hooks.onSelect?.(view, view.selected);
       };
@@ -140,8 +140,8 @@ function picture(hooks = {}) {
           if (!next) continue;
           let entry = panels.get(panel.id);
           if (!entry) {
-            const box = element("section", `tl-panel tl-${panel.id}`);
-            const caption = element("h4"), hold = element("div", "tl-scroll");
+            const box = element("section", `tlv-panel tlv-${panel.id}`);
+            const caption = element("h4"), hold = element("div", "tlv-scroll");
             const svg = document.importNode(next, true);
             hold.append(svg);
             box.append(caption, hold);

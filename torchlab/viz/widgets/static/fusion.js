@@ -1,14 +1,14 @@
 // Fusion: choosing a node lights its source lines, choosing a kernel its whole source; and the reverse:
 // pointing at a line lights the nodes that it computes.
 function light(view, ids, kernel) {
-  for (const node of view.stage.querySelectorAll(".tl-twin")) node.classList.remove("tl-twin");
+  for (const node of view.stage.querySelectorAll(".tlv-twin")) node.classList.remove("tlv-twin");
   let first = null;
   for (const line of view.stage.querySelectorAll(".code")) {
     const mine = line.dataset.kernel === kernel || line.dataset.nodes.split(" ").some((id) => ids.includes(id));
-    line.classList.toggle("tl-twin", mine);
+    line.classList.toggle("tlv-twin", mine);
     if (mine && !first) first = line;
   }
-  for (const id of ids) view.stage.querySelector(`.part[data-id="${CSS.escape(id)}"]`)?.classList.add("tl-twin");
+  for (const id of ids) view.stage.querySelector(`.part[data-id="${CSS.escape(id)}"]`)?.classList.add("tlv-twin");
   return first;
 }
 
@@ -16,7 +16,7 @@ function lightChoice(view, id) {
   const part = view.stage.querySelector(`.part[data-id="${CSS.escape(id)}"]`);
   const nodes = part?.dataset.nodes ? part.dataset.nodes.split(" ") : [id];
   const line = light(view, nodes, part?.dataset.kernel);
-  const pane = line?.closest(".tl-scroll");
+  const pane = line?.closest(".tlv-scroll");
   if (pane && pane.scrollHeight > pane.clientHeight) {
     const box = line.getBoundingClientRect(), frame = pane.getBoundingClientRect();
     if (box.top < frame.top || box.bottom > frame.bottom) pane.scrollTop += box.top - frame.top - frame.height / 3;

@@ -1,12 +1,12 @@
 // The stride explorer: an index and its storage cell light up together.
 function light(view, part) {
-  for (const node of view.stage.querySelectorAll(".tl-twin")) node.classList.remove("tl-twin");
+  for (const node of view.stage.querySelectorAll(".tlv-twin")) node.classList.remove("tlv-twin");
   const cell = part?.dataset.cell;
   if (cell === undefined) return;
-  for (const node of view.stage.querySelectorAll(`[data-cell="${cell}"]`)) node.classList.add("tl-twin");
+  for (const node of view.stage.querySelectorAll(`[data-cell="${cell}"]`)) node.classList.add("tlv-twin");
 }
 
-const chosen = (view) => view.stage.querySelector(".tl-sel");
+const chosen = (view) => view.stage.querySelector(".tlv-sel");
 
 export default picture({
   onSelect: (view) => light(view, chosen(view)),

@@ -270,7 +270,7 @@
   gap: 2px 14px;
   margin-top: 6px;
   padding-top: 6px;
-  border-top: var(--jp-border-width) solid var(--jp-border-color3);
+  border-top: var(--jp-border-width) solid var(--jp-border-color2);
   color: var(--jp-ui-font-color2);
   font-size: var(--jp-ui-font-size0);
 }

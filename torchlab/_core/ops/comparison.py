@@ -1,0 +1,53 @@
+"""Whether tensors are close or equal.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.isclose.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch.op import composite, face
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.tensor import Tensor
+
+
+@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    """|self − other| ≤ atol + rtol · |other|, element by element; infinities must be equal."""
+    if self._k.dtype is not other._k.dtype:
+        raise RuntimeError(f"{self._k.dtype.scalar_name} did not match {other._k.dtype.scalar_name}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    self, other = aten.detach(self), aten.detach(other)
+    close = self == other
+    inexact = self._k.differentiable
+    if equal_nan and inexact:
+        close = close | (aten.isnan(self) & aten.isnan(other))
+    if rtol == 0 and atol == 0:
+        return close
+    if not inexact:
+        self, other = (aten.to(x, dtype=dt.get_default_dtype()) for x in (self, other))
+    allowed = aten.abs(other * rtol) + atol
+    distance = aten.abs(self - other)
+    return close | (aten.isfinite(distance) & (distance <= allowed))
+
+
+@face("allclose")
+def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close in the sense of `isclose`."""
+    return bool(aten.all(isclose.function(self, other, rtol, atol, equal_nan)).item())
+
+
+@face("equal")
+def equal(self: Any, other: Any) -> bool:
+    """Whether both have the same shape and the same elements; NaN equals nothing."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    if self._k.device is not other._k.device:
+        raise RuntimeError(f"Cannot compare two tensors on different devices. Got: {self.device} and {other.device}")
+    if self._a.shape != other._a.shape:
+        return False
+    return bool((self._a == other._a).all())

@@ -1,0 +1,150 @@
+"""Complex numbers: parts, conjugates, angles.
+
+Conjugates are computed at once: the lazy bit of PyTorch is not there yet, `is_conj()` is False.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch.compute import alias
+from torchlab._core.dispatch.op import composite, face, op, unary, view
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.kind import kind
+
+_conj = unary(
+    "_conj_physical", lambda xp, a, out=None: xp.conjugate(a, out=out), public=False, vjp={"self": "conj_of(g)"},
+    grad_name="ConjBackward0",
+)  # fmt: skip
+
+
+@face("conj")
+def conj(self: Any) -> Any:
+    """The complex conjugate; real tensors are given back as they are."""
+    return _conj.call(self) if self._k.dtype.is_complex else self
+
+
+@face("conj_physical")
+def conj_physical(self: Any) -> Any:
+    """The complex conjugate in memory of its own."""
+    return _conj.call(self)
+
+
+@face("resolve_conj")
+def resolve_conj(self: Any) -> Any:
+    """Itself: conjugates are never pending."""
+    return self
+
+
+@face("resolve_neg")
+def resolve_neg(self: Any) -> Any:
+    """Itself: negations are never pending."""
+    return self
+
+
+def _part(self: Any, name: str, op_: Any) -> Any:
+    r = op_.call(self)
+    k = kind(self._k.dtype.to_real(), self._k.device)
+    r._k = k if r._a.flags.c_contiguous else k.v
+    if r._e is not None:
+        r._e.k = r._k
+    return r
+
+
+_real = view("_real(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "complex(g, zeros_like(g))"},
+             grad_name="RealBackward0")(lambda xp, a: a.real)  # fmt: skip
+_imag = view("_imag(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "complex(zeros_like(g), g)"},
+             grad_name="ImagBackward0")(lambda xp, a: a.imag)  # fmt: skip
+
+
+@face("real", method=False)
+def real(self: Any) -> Any:
+    """The real part, as a view; real tensors are given back as they are."""
+    return _part(self, "real", _real) if self._k.dtype.is_complex else self
+
+
+@face("imag", method=False)
+def imag(self: Any) -> Any:
+    """The imaginary part, as a view."""
+    if not self._k.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _part(self, "imag", _imag)
+
+
+@op("complex(Tensor real, Tensor imag) -> Tensor", method=False, out=True, half=False,
+    vjp={"real": "real(g)", "imag": "imag(g)"})  # fmt: skip
+def complex_(xp: Any, re: Any, im: Any) -> Any:
+    """A complex tensor from two real ones of one type."""
+    if re.dtype != im.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {dt.from_numpy(re.dtype).scalar_name} but got scalar type "
+            f"{dt.from_numpy(im.dtype).scalar_name} for second argument"
+        )
+    if re.dtype.kind != "f":
+        raise RuntimeError("Expected both inputs to be Half, Float or Double tensors")
+    r = xp.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64))
+    r.real, r.imag = re, im
+    return r
+
+
+@composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False)
+def polar(abs: Any, angle: Any) -> Any:  # noqa: A002 - PyTorch's name
+    """A complex tensor from absolute values and angles."""
+    return complex_.function(abs * aten.cos(angle), abs * aten.sin(angle))
+
+
+def _angle(xp: Any, a: Any, out: Any = None) -> Any:
+    r = xp.angle(a) if a.dtype.kind == "c" else xp.where(xp.isnan(a), a, xp.where(a < 0, np.pi, 0)).astype(a.dtype)
+    if out is None:
+        return r
+    out[...] = r
+    return out
+
+
+angle = unary("angle", _angle, promote=lambda op, d: _angle_types(d), vjp={"self": "angle_backward(g, self)"})
+
+
+def _angle_types(d: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
+    if d.category < dt.FLOAT:
+        d = dt.get_default_dtype()
+    return d, d.to_real()
+
+
+@composite("angle_backward(Tensor g, Tensor self) -> Tensor", public=False)
+def angle_backward(g: Any, self: Any) -> Any:
+    """The gradient of the angle: i·z / |z|², 0 at 0 and for real tensors."""
+    if not self._k.dtype.is_complex:
+        return aten.zeros_like(self)
+    r = aten.complex(aten.zeros_like(g), g) * self / (aten.abs(self) ** 2)
+    return aten.where(self == 0, 0, r)
+
+
+@face("view_as_real")
+def view_as_real(self: Any) -> Any:
+    """A view with a last dimension of (real, imaginary)."""
+    if not self._k.dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    if self._e is not None:
+        return aten.stack([real.body(self), imag.body(self)], -1)
+    r = alias(self)
+    r._a = self._a[..., None].view(self._a.real.dtype)
+    k = kind(self._k.dtype.to_real(), self._k.device)
+    r._k = k if r._a.flags.c_contiguous else k.v
+    return r
+
+
+@face("view_as_complex")
+def view_as_complex(self: Any) -> Any:
+    """A complex view of a tensor whose last dimension is (real, imaginary)."""
+    if self._a.ndim == 0 or self._a.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self._e is not None:
+        return complex_.function(aten.select(self, -1, 0), aten.select(self, -1, 1))
+    r = alias(self)
+    r._a = self._a.view(np.result_type(self._a.dtype, np.complex64))[..., 0]
+    k = kind(self._k.dtype.to_complex(), self._k.device)
+    r._k = k if r._a.flags.c_contiguous else k.v
+    return r

@@ -1,0 +1,253 @@
+"""Embedding: rows of a table by index.
+
+Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.embedding.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import writes
+from torchlab._core.dispatch.compute import wrap
+from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.registry import aten, vjp_helper
+
+_F = ("nn.functional",)
+
+
+def _meta(weight: Any, indices: Any, *rest: Any) -> Any:
+    return MetaArray((*indices.shape, *weight.shape[1:]), weight.dtype)
+
+
+def _check(name: str, weight: Any, indices: Any) -> None:
+    if weight.ndim != 2:
+        raise RuntimeError(f"'weight' must be 2-D ({name}: got {list(weight.shape)})")
+    if indices.dtype.kind not in "iu" or indices.dtype.itemsize < 4:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{indices.dtype.name} instead (while checking arguments for {name})"
+        )
+
+
+def _in_range(indices: Any, n: int) -> None:
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= n):
+        raise IndexError(
+            f"index out of range in self (embedding: the table has {n} rows; the indices go from "
+            f"{int(indices.min())} to {int(indices.max())})"
+        )
+
+
+@op("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> "
+    "Tensor", public=False, meta=_meta,
+    vjp={"weight": "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)"})  # fmt: skip
+def embedding_op(xp: Any, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:
+    """weight[indices]: (…) → (…, columns)."""
+    _check("embedding", weight, indices)
+    _in_range(indices, weight.shape[0])
+    return weight.take(indices, axis=0)
+
+
+def sum_rows(xp: Any, rows: Any, where: Any, n: int) -> Any:
+    """(n, columns): row i is the sum of those rows whose `where` is i."""
+    columns = rows.shape[1]
+    r = xp.zeros((n, columns), rows.dtype)
+    if not where.size or not columns:
+        return r
+    order = xp.argsort(where, kind="stable")
+    ordered = where[order]
+    starts = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ordered[1:] != ordered[:-1]]))
+    if len(starts) == len(where):
+        r[where] = rows
+        return r
+    r[ordered[starts]] = xp.add.reduceat(rows[order], starts, axis=0)
+    return r
+
+
+@op("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor", public=False,
+    meta=lambda g, i, n, *rest: MetaArray((n, g.shape[-1]), g.dtype),
+    vjp={"grad_output": "embedding_double_backward(g, indices, padding_idx, scale_grad_by_freq)"})  # fmt: skip
+def embedding_dense_backward(xp: Any, g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    """The gradient of the table: sums of the rows of grad_output; none for `padding_idx`."""
+    where = indices.reshape(-1)
+    rows = g.reshape(where.size, g.shape[-1])
+    if scale_grad_by_freq and where.size:
+        counts = xp.bincount(where, minlength=num_weights)
+        rows = rows / counts[where].astype(rows.dtype)[:, None]
+    r = sum_rows(xp, rows, where, num_weights)
+    if padding_idx >= 0:
+        r[padding_idx] = 0
+    return r
+
+
+@vjp_helper
+def embedding_double_backward(g: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    """The gradient of embedding_dense_backward's grad_output."""
+    r = embedding_op.call(g, indices, padding_idx)
+    a = indices._a
+    if scale_grad_by_freq:
+        counts = np.bincount(a.reshape(-1), minlength=g._a.shape[0])[a].astype(g._k.np)
+        r = r / aten.unsqueeze(wrap(counts), -1)
+    return aten.masked_fill(r, aten.unsqueeze(indices == padding_idx, -1), 0.0) if padding_idx >= 0 else r
+
+
+def renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+    """Shrink the looked-up rows in place to at most `max_norm`, outside the tape. The write counts:
+    whoever saved the table for backward will be told."""
+    table = aten.detach(weight)
+    a = table._a
+    rows = np.unique(indices._a)
+    picked = a[rows].astype(np.float64)
+    if norm_type == np.inf:
+        norms = np.abs(picked).max(axis=1, initial=0)
+    else:
+        norms = (np.abs(picked) ** norm_type).sum(axis=1) ** (1 / norm_type)
+    long = norms > max_norm
+    if long.any():
+        scale = max_norm / (norms[long] + 1e-7)
+        a[rows[long]] = (picked[long] * scale[:, None]).astype(a.dtype)
+    writes.wrote(table)
+
+
+@face("embedding", method=False, spaces=("torch",))
+def embedding_torch(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+                    sparse: bool = False) -> Any:  # fmt: skip
+    """weight[indices]."""
+    return embedding_op.call(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _wrap_padding(padding_idx: Any, rows: int) -> int:
+    if padding_idx is None:
+        return -1
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+def lookup(indices: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0,
+           scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
+    """nn.functional.embedding: weight[indices] with its options (indices first)."""
+    if weight._a.ndim != 2:
+        _check("embedding", weight._a, indices._a)
+    padding = _wrap_padding(padding_idx, weight._a.shape[0])
+    if max_norm is not None:
+        _check("embedding", weight._a, indices._a)
+        _in_range(indices._a, weight._a.shape[0])
+        renormalize(weight, indices, float(max_norm), float(norm_type))
+    return embedding_op.call(weight, indices, padding, scale_grad_by_freq, sparse)
+
+
+# ---- bags ---------------------------------------------------------------------------------------
+
+_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def bags(indices: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
+         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+         include_last_offset: bool = False, padding_idx: Any = None) -> Any:  # fmt: skip
+    """nn.functional.embedding_bag: the sum, mean or maximum of each bag of rows."""
+    if mode not in _MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if indices._a.ndim == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
+                             "length sequences.")  # fmt: skip
+        bag = np.repeat(np.arange(indices._a.shape[0]), indices._a.shape[1])
+        count = indices._a.shape[0]
+        per_sample_weights = None if per_sample_weights is None else aten.reshape(per_sample_weights, (-1,))
+        indices = aten.reshape(indices, (-1,))
+    elif indices._a.ndim == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        starts = offsets._a
+        if starts.ndim != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+        if starts.size and starts[0] != 0:
+            raise RuntimeError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                               f"position 0. However, got {int(starts[0])}")  # fmt: skip
+        count = starts.size - 1 if include_last_offset else starts.size
+        bag = np.searchsorted(starts[:count], np.arange(indices._a.size), side="right") - 1
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices._a.ndim}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    padding = _wrap_padding(padding_idx, weight._a.shape[0])
+    if max_norm is not None:
+        renormalize(weight, indices, float(max_norm), float(norm_type))
+    if padding >= 0:
+        kept = np.flatnonzero(indices._a != padding)
+        bag, keep = bag[kept], wrap(kept)
+        indices = aten.index_select(indices, 0, keep)
+        if per_sample_weights is not None:
+            per_sample_weights = aten.index_select(per_sample_weights, 0, keep)
+    return embedding_bag_op.call(weight, indices, wrap(bag.astype(np.int64)), count, _MODES[mode],
+                                 per_sample_weights, scale_grad_by_freq)  # fmt: skip
+
+
+def _bag_meta(weight: Any, indices: Any, bag: Any, count: int, *rest: Any) -> Any:
+    return MetaArray((count, weight.shape[1]), weight.dtype)
+
+
+def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
+    return xp.maximum(xp.bincount(bag, minlength=count), 1).astype(dtype)[:, None]
+
+
+@op("_embedding_bag_rows(Tensor weight, Tensor indices, Tensor bag, int count, int mode, Tensor? per_sample_weights, "
+    "bool scale_grad_by_freq) -> Tensor", public=False, meta=_bag_meta, grad_name="EmbeddingBagBackward0",
+    vjp={"weight, per_sample_weights": "embedding_bag_backward(g, weight, indices, bag, count, mode, per_sample_weights, "
+                                       "scale_grad_by_freq, needs)"})  # fmt: skip
+def embedding_bag_op(xp: Any, weight: Any, indices: Any, bag: Any, count: int, mode: int, per_sample_weights: Any,
+                     scale_grad_by_freq: bool) -> Any:  # fmt: skip
+    """`bag` tells the bag of each index. Empty bags give zeros."""
+    _check("embedding_bag", weight, indices)
+    _in_range(indices, weight.shape[0])
+    rows = weight[indices]
+    if mode == 2:
+        r = xp.full((count, weight.shape[1]), -xp.inf, weight.dtype)
+        xp.maximum.at(r, bag, rows)
+        return xp.where(xp.bincount(bag, minlength=count)[:, None] > 0, r, weight.dtype.type(0))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    r = sum_rows(xp, rows, bag, count)
+    return r / _bag_sizes(xp, bag, count, r.dtype) if mode == 1 else r
+
+
+@vjp_helper
+def embedding_bag_backward(g: Any, weight: Any, indices: Any, bag: Any, count: int, mode: int, per_sample_weights: Any,
+                           scale_grad_by_freq: bool, needs: Any) -> Any:  # fmt: skip
+    """The gradients of the table and of the weights of its rows."""
+    n = weight._a.shape[0]
+    rows = embedding_op.call(g, bag)
+    if mode == 1:
+        sizes = np.maximum(np.bincount(bag._a, minlength=count), 1)[bag._a].astype(g._k.np)
+        rows = rows / aten.unsqueeze(wrap(sizes), -1)
+    elif mode == 2:
+        best = embedding_op.call(embedding_bag_op.call(aten.detach(weight), indices, bag, count, 2, None, False), bag)
+        hit = _first_hits((aten.detach(embedding_op.call(aten.detach(weight), indices)) == best)._a, bag._a)
+        rows = aten.where(wrap(hit), rows, 0)
+    gw = gs = None
+    if needs[0]:
+        scaled = rows if per_sample_weights is None else rows * aten.unsqueeze(per_sample_weights, -1)
+        gw = embedding_dense_backward.call(scaled, indices, n, -1, scale_grad_by_freq)
+    if needs[1]:
+        gs = aten.sum(rows * embedding_op.call(weight, indices), -1)
+    return gw, gs
+
+
+def _first_hits(hit: Any, bag: Any) -> Any:
+    """Of equal maxima in a bag, only the first in each column."""
+    r = np.zeros_like(hit)
+    seen: dict[int, Any] = {}
+    for i, b in enumerate(bag.tolist()):
+        free = seen.setdefault(b, np.ones(hit.shape[1], bool))
+        r[i] = hit[i] & free
+        free &= ~hit[i]
+    return r
+
+

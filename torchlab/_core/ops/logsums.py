@@ -1,0 +1,113 @@
+"""Logarithms of sums of exponentials, without overflow.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.logsumexp.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.op import op
+from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._reduce import (
+    accurate_sum,
+    is_float,
+    keep_reduced,
+    lanes,
+    reduced_dims,
+    reduced_shape,
+    reduction_meta,
+    row_major,
+    scalar_name,
+)
+
+
+def _float_dtype(a: Any, _: Any = None) -> np.dtype:
+    return a.dtype if is_float(a.dtype) else dt.get_default_dtype().np
+
+
+@op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out=True, tags=("reduction",),
+    vjp={"self": "logsumexp_backward(g, self, result, dim, keepdim)"}, meta=reduction_meta(_float_dtype))  # fmt: skip
+def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
+    """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""
+    shape = reduced_shape(a, dim, keepdim)
+    dims = reduced_dims(dim, a.ndim)
+    a = a.astype(_float_dtype(a), copy=False)
+    a = a.reshape(1) if a.ndim == 0 else a
+    if a.size == 0:
+        return xp.full(shape, -np.inf, a.dtype)
+    top = xp.maximum.reduce(a.real, axis=dims, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, top.dtype.type(0))
+    r = xp.log(accurate_sum(xp, xp.exp(a - top), dims, True, a.dtype)) + top
+    return r.reshape(shape)
+
+
+@vjp_helper
+def logsumexp_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    """g times the softmax."""
+    shape = x._a.shape
+    part = aten.exp(x - keep_reduced(result, shape, dim, keepdim))
+    return keep_reduced(g, shape, dim, keepdim) * (aten.conj(part) if part._k.dtype.is_complex else part)
+
+
+def _log_add(x: Any, y: Any) -> Any:
+    """log(exp x + exp y) of complex arrays."""
+    swap = x.real < y.real
+    high, low = np.where(swap, y, x), np.where(swap, x, y)
+    r = np.log1p(np.exp(low - high)) + high
+    r = np.where(np.isneginf(low.real), high, r)
+    same_infinity = np.isinf(high.real) & (low.real == high.real) & (low.real > 0)
+    return np.where(same_infinity, np.log(np.exp(low) + np.exp(high)), r)
+
+
+def _running(xp: Any, lane: Any, dim: int) -> Any:
+    if lane.dtype.kind != "c":
+        return xp.logaddexp.accumulate(lane, axis=dim, dtype=np.float64).astype(lane.dtype)
+    r = xp.moveaxis(lane, dim, 0).astype(np.complex128)
+    for i in range(1, r.shape[0]):
+        r[i] = _log_add(r[i - 1], r[i])
+    return xp.moveaxis(r, 0, dim).astype(lane.dtype)
+
+
+def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
+    if not is_float(a.dtype):
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(a)}'")
+    lane, dim = lanes(a, dim)
+    r = xp.flip(_running(xp, xp.flip(lane, dim), dim), dim) if backwards else _running(xp, lane, dim)
+    return row_major(r).reshape(a.shape)
+
+
+@op("logcumsumexp(Tensor self, int dim) -> Tensor", out=True, meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+    vjp={"self": "logcumsumexp_backward(g, self, result, dim, False)"})  # fmt: skip
+def logcumsumexp(xp: Any, a: Any, dim: int) -> Any:
+    """log Σ exp of all elements up to each one along a dimension."""
+    return _scan(xp, a, dim, False)
+
+
+@op("_reversed_logcumsumexp(Tensor self, int dim) -> Tensor", public=False, meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+    vjp={"self": "logcumsumexp_backward(g, self, result, dim, True)"})  # fmt: skip
+def reversed_logcumsumexp(xp: Any, a: Any, dim: int) -> Any:
+    """log Σ exp of all elements from each one on."""
+    return _scan(xp, a, dim, True)
+
+
+@vjp_helper
+def logcumsumexp_backward(g: Any, x: Any, result: Any, dim: int, backwards: bool) -> Any:
+    """exp(x) Σ g exp(−result) over all later (earlier) elements, in logarithms: positive and negative
+    gradients apart."""
+    if x._a.ndim == 0 or x._a.size == 0:
+        return aten.clone(g)
+    scan = aten.logcumsumexp if backwards else aten._reversed_logcumsumexp
+    if x._k.dtype.is_complex:
+        return aten.conj(aten.exp(scan(aten.log(aten.conj(g)) - result, dim) + x))
+    size = aten.log(aten.abs(g))
+    lowest = float(np.finfo(g._a.dtype).min) if g._a.dtype.kind == "f" else -3e38  # −∞ − −∞ would be NaN
+    parts = []
+    for wanted in (g > 0, g < 0):
+        logs = aten.where(wanted, size, lowest)
+        parts.append(aten.exp(scan(logs - result, dim) + x))
+    return parts[0] - parts[1]

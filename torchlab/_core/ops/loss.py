@@ -1,0 +1,451 @@
+"""Losses between an input and a target of the same shape. (Class indices: loss_nll.py.)
+
+Each hot loss is one operator: its kernel computes and reduces without further calls. The rest is
+Python over operators.
+Source of the semantics: https://docs.pytorch.org/docs/2.13/nn.functional.html#loss-functions
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops.kernels import MEAN, NONE, SUM, np, reduction_number
+
+_F = ("nn.functional",)
+
+
+def _reduce(xp: Any, values: Any, reduction: int) -> Any:
+    if reduction == NONE:
+        return values
+    r = xp.add.reduce(values.reshape(-1) if values.flags.c_contiguous else values, axis=None)
+    if reduction == MEAN:
+        r = r / values.dtype.type(values.size)
+    return r if type(r) is np.ndarray else xp.asarray(r, values.dtype)
+
+
+def _reduced(values: Any, reduction: int) -> Any:
+    """The same of a tensor."""
+    return values if reduction == NONE else aten.mean(values) if reduction == MEAN else aten.sum(values)
+
+
+def _meta(a: Any, b: Any, *rest: Any) -> Any:
+    reduction = next((r for r in rest if type(r) is int), MEAN)
+    shape = layout.broadcast_shapes(a.shape, b.shape) if reduction == NONE else ()
+    return MetaArray(shape, np.result_type(a.dtype, b.dtype))
+
+
+def _meta_weighted(a: Any, b: Any, *rest: Any) -> Any:
+    return MetaArray(a.shape if rest[-1] == NONE else (), a.dtype)
+
+
+@vjp_helper
+def spread(g: Any, self: Any, target: Any, reduction: int) -> Any:
+    """The gradient of a loss's value for each element."""
+    if reduction != MEAN:
+        return g
+    return g / max(layout.numel(layout.broadcast_shapes(self._a.shape, target._a.shape)), 1)
+
+
+def _floating(name: str, a: Any) -> None:
+    if a.dtype.kind not in "fcV":
+        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+        raise RuntimeError(f"\"{name}_cpu\" not implemented for '{names.get(a.dtype.name, a.dtype.name)}'")
+
+
+@vjp_helper
+def mse_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
+    """2 · (self − target) · g, over the number of elements for a mean."""
+    factor = 2.0
+    if reduction == MEAN:
+        n = layout.numel(layout.broadcast_shapes(self._a.shape, target._a.shape))
+        factor = 2.0 / n if n else math.nan
+    return (self - target) * (g * factor)
+
+
+@op("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", public=False, meta=_meta,
+    decompose=lambda a, b, reduction=1: _reduced((a - b) * (a - b), reduction),
+    vjp={"self": "mse_slope(g, self, target, reduction)", "target": "-mse_slope(g, self, target, reduction)"})  # fmt: skip
+def mse_loss_op(xp: Any, a: Any, b: Any, reduction: int) -> Any:
+    """(a − b)²."""
+    _floating("mse", a)
+    d = xp.asarray(a - b)
+    d *= d
+    return _reduce(xp, d, reduction)
+
+
+@vjp_helper
+def smooth_l1_slope(g: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    d = self - target
+    g = spread(g, self, target, reduction)
+    if beta == 0:
+        return g * aten.sign(d)
+    return g * aten.clamp(d / beta, -1.0, 1.0)
+
+
+@op("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", public=False, meta=_meta,
+    vjp={"self": "smooth_l1_slope(g, self, target, reduction, beta)", "target": "-smooth_l1_slope(g, self, target, reduction, beta)"},
+    grad_name="SmoothL1LossBackward0")  # fmt: skip
+def smooth_l1_loss_op(xp: Any, a: Any, b: Any, reduction: int, beta: float) -> Any:
+    """½ d² / beta where |d| < beta, else |d| − ½ beta."""
+    _floating("smooth_l1", a)
+    d = xp.abs(a - b)
+    one = d.dtype.type
+    if beta == 0:
+        return _reduce(xp, xp.asarray(d), reduction)
+    small = xp.multiply(d, d) * one(0.5 / beta)
+    return _reduce(xp, xp.asarray(xp.where(d < beta, small, d - one(0.5 * beta))), reduction)
+
+
+@vjp_helper
+def huber_slope(g: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    return spread(g, self, target, reduction) * aten.clamp(self - target, -delta, delta)
+
+
+@op("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", public=False, meta=_meta,
+    vjp={"self": "huber_slope(g, self, target, reduction, delta)", "target": "-huber_slope(g, self, target, reduction, delta)"})  # fmt: skip
+def huber_loss_op(xp: Any, a: Any, b: Any, reduction: int, delta: float) -> Any:
+    """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
+    _floating("huber", a)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    d = xp.abs(a - b)
+    one = d.dtype.type
+    return _reduce(xp, xp.asarray(xp.where(d <= delta, d * d * one(0.5), one(delta) * (d - one(0.5 * delta)))), reduction)
+
+
+@vjp_helper
+def bce_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    r = spread(g, self, target, reduction) * (self - target) / aten.clamp((1 - self) * self, min=1e-12)
+    return r if weight is None else r * weight
+
+
+@vjp_helper
+def bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    r = spread(g, self, target, reduction) * (aten.log1p(-self) - aten.log(self))
+    return r if weight is None else r * weight
+
+
+@op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", public=False,
+    meta=_meta_weighted, vjp={"self": "bce_slope(g, self, target, weight, reduction)",
+                              "target": "bce_target_slope(g, self, target, weight, reduction)"})  # fmt: skip
+def binary_cross_entropy_op(xp: Any, p: Any, y: Any, weight: Any, reduction: int) -> Any:
+    """−w · (y · log p + (1 − y) · log(1 − p)), logarithms not below −100."""
+    _floating("binary_cross_entropy", p)
+    if p.size and not (bool((p >= 0).all()) and bool((p <= 1).all())):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    if y.size and not (bool((y >= 0).all()) and bool((y <= 1).all())):
+        raise RuntimeError("all elements of target should be between 0 and 1")
+    low = p.dtype.type(-100)
+    r = (y - 1) * xp.maximum(xp.log1p(-p), low) - y * xp.maximum(xp.log(p), low)
+    return _reduce(xp, xp.asarray(r if weight is None else r * weight), reduction)
+
+
+@vjp_helper
+def logits_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    s = aten.sigmoid(self)
+    if pos_weight is None:
+        r = s - target
+    else:
+        t = pos_weight * target
+        r = (t + 1 - target) * s - t
+    r = r * spread(g, self, target, reduction)
+    return r if weight is None else r * weight
+
+
+@vjp_helper
+def logits_target_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    g = spread(g, self, target, reduction)
+    if pos_weight is None:
+        r = -self * g
+    else:
+        r = (aten.log_sigmoid(-self) - pos_weight * aten.log_sigmoid(self)) * g
+    return r if weight is None else r * weight
+
+
+@op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor", public=False, meta=_meta_weighted,
+    vjp={"self": "logits_slope(g, self, target, weight, pos_weight, reduction)",
+         "target": "logits_target_slope(g, self, target, weight, pos_weight, reduction)"})  # fmt: skip
+def binary_cross_entropy_with_logits_op(xp: Any, x: Any, y: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    """The same of p = sigmoid(x), without overflow."""
+    softplus = xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(-x, x.dtype.type(0))  # −log sigmoid(x)
+    if pos_weight is not None:
+        softplus = softplus * ((pos_weight - 1) * y + 1)
+    r = (1 - y) * x + softplus
+    return _reduce(xp, xp.asarray(r if weight is None else r * weight), reduction)
+
+
+# ---- public -------------------------------------------------------------------------------------
+
+
+def _same_size(name: str, self: Any, target: Any) -> tuple[Any, Any]:
+    """Both expanded to a common shape; another size than the target's is told."""
+    if self._a.shape == target._a.shape:
+        return self, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+        stacklevel=3,
+    )  # fmt: skip
+    shape = layout.broadcast_shapes(self._a.shape, target._a.shape)
+    return aten.expand(self, shape), aten.expand(target, shape)
+
+
+def _weighted(values: Any, weight: Any, reduction: str) -> Any:
+    """A loss with a weight for each element: the mean divides by the weights' sum."""
+    if weight._a.shape != values._a.shape:
+        raise ValueError("Inputs and weights must have the same size.")
+    values = values * weight
+    if reduction == "mean":
+        return aten.sum(values) / aten.sum(weight)
+    return _reduced(values, reduction_number(reduction))
+
+
+@face("mse_loss", method=False, spaces=_F)
+def mse_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+             weight: Any = None) -> Any:  # fmt: skip
+    """The mean (sum, or each) of (input − target)²."""
+    number = reduction_number(reduction, size_average, reduce)
+    self, target = _same_size("mse_loss", self, target)
+    if weight is not None:
+        return _weighted(mse_loss_op.call(self, target, NONE), weight, reduction)
+    return mse_loss_op.call(self, target, number)
+
+
+@face("l1_loss", method=False, spaces=_F)
+def l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+            weight: Any = None) -> Any:  # fmt: skip
+    """The mean (sum, or each) of |input − target|."""
+    number = reduction_number(reduction, size_average, reduce)
+    self, target = _same_size("l1_loss", self, target)
+    values = aten.abs(self - target)
+    return _reduced(values, number) if weight is None else _weighted(values, weight, reduction)
+
+
+@face("smooth_l1_loss", method=False, spaces=_F)
+def smooth_l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+                   beta: float = 1.0) -> Any:  # fmt: skip
+    """½ d² / beta where |d| < beta, else |d| − ½ beta (arXiv:1504.08083)."""
+    number = reduction_number(reduction, size_average, reduce)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    self, target = _same_size("smooth_l1_loss", self, target)
+    return smooth_l1_loss_op.call(self, target, number, beta)
+
+
+@face("huber_loss", method=False, spaces=_F)
+def huber_loss(self: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
+    number = reduction_number(reduction)
+    self, target = _same_size("huber_loss", self, target)
+    if weight is not None:
+        return _weighted(huber_loss_op.call(self, target, NONE, delta), weight, reduction)
+    return huber_loss_op.call(self, target, number, delta)
+
+
+@face("binary_cross_entropy", method=False, spaces=_F)
+def binary_cross_entropy(self: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                         reduction: str = "mean") -> Any:  # fmt: skip
+    """Of probabilities in [0, 1] and targets of the same shape."""
+    number = reduction_number(reduction, size_average, reduce)
+    if self._a.shape != target._a.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({self.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if weight is not None:
+        weight = aten.expand(weight, layout.broadcast_shapes(weight._a.shape, target._a.shape))
+    return binary_cross_entropy_op.call(self, target, weight, number)
+
+
+@face("binary_cross_entropy_with_logits", spaces=("torch", "nn.functional"), method=False)
+def binary_cross_entropy_with_logits(self: Any, target: Any, weight: Any = None, size_average: Any = None,
+                                     reduce: Any = None, reduction: Any = "mean", pos_weight: Any = None) -> Any:  # fmt: skip
+    """Of logits and targets of the same shape, without overflow."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    if self._a.shape != target._a.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({self.shape})")
+    return binary_cross_entropy_with_logits_op.call(self, target, weight, pos_weight, number)
+
+
+@face("kl_div", spaces=("torch", "nn.functional"), method=False)
+def kl_div(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = "mean",
+           log_target: bool = False) -> Any:  # fmt: skip
+    """target · (log target − input): the Kullback–Leibler divergence of log probabilities `input`."""
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' "
+            "divides only by the batch size, and aligns with the KL div math definition.",
+            stacklevel=2,
+        )  # fmt: skip
+    batchmean = reduction == "batchmean"
+    number = SUM if batchmean else reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    values = aten.exp(target) * (target - self) if log_target else aten.xlogy(target, target) - target * self
+    total = _reduced(values, number)
+    return total / self._a.shape[0] if batchmean and self._a.ndim else total
+
+
+@face("poisson_nll_loss", spaces=("torch", "nn.functional"), method=False)
+def poisson_nll_loss(self: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
+                     eps: float = 1e-8, reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
+    """exp(x) − y·x (or x − y·log x); `full` adds Stirling's approximation of log y!."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    loss = aten.exp(self) - target * self if log_input else self - target * aten.log(self + eps)
+    if full:
+        stirling = target * aten.log(target) - target + 0.5 * aten.log(2 * math.pi * target)
+        loss = loss + aten.masked_fill(stirling, target <= 1, 0)
+    return _reduced(loss, number)
+
+
+@face("gaussian_nll_loss", spaces=_F, method=False)
+def gaussian_nll_loss(self: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Any:  # fmt: skip
+    """½ (log max(var, eps) + (input − target)² / max(var, eps)), `full`: + ½ log 2π."""
+    number = reduction_number(reduction)
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * aten.ones_like(self)
+    elif var._a.size and bool((var._a < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var._a.shape != self._a.shape:
+        if self._a.shape[:-1] == var._a.shape:
+            var = aten.unsqueeze(var, -1)
+        elif not (self._a.shape[:-1] == var._a.shape[:-1] and var._a.shape[-1:] == (1,)):
+            raise ValueError("var is of incorrect size")
+    # The limit is no part of the gradient, as in PyTorch.
+    limited = var + aten.detach(aten.clamp(var, min=eps) - var)
+    loss = 0.5 * (aten.log(limited) + (self - target) ** 2 / limited)
+    return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, number)
+
+
+@face("hinge_embedding_loss", spaces=("torch", "nn.functional"), method=False)
+def hinge_embedding_loss(self: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
+                         reduction: Any = "mean") -> Any:  # fmt: skip
+    """x where the target is 1, max(0, margin − x) where it is −1."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    zeros = aten.zeros_like(self)
+    far = aten.where(target != 1, aten.clamp(margin - self, min=0), zeros)
+    near = aten.where(target != -1, self, zeros)
+    return _reduced(far + near, number)
+
+
+@face("margin_ranking_loss", spaces=("torch", "nn.functional"), method=False)
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
+                        reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
+    """max(0, −target · (input1 − input2) + margin)."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    if not input1._a.ndim == input2._a.ndim == target._a.ndim:
+        raise RuntimeError(
+            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+            f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    return _reduced(aten.clamp(-target * (input1 - input2) + margin, min=0), number)
+
+
+@face("soft_margin_loss", spaces=_F, method=False)
+def soft_margin_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """log(1 + exp(−target · input))."""
+    return _reduced(-aten.log_sigmoid(target * self), reduction_number(reduction, size_average, reduce))
+
+
+@face("multilabel_soft_margin_loss", spaces=_F, method=False)
+def multilabel_soft_margin_loss(self: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                                reduction: str = "mean") -> Any:  # fmt: skip
+    """The mean over classes of binary cross entropies of logits."""
+    loss = -(target * aten.log_sigmoid(self) + (1 - target) * aten.log_sigmoid(-self))
+    loss = loss if weight is None else loss * weight
+    return _reduced(aten.mean(loss, -1), reduction_number(reduction, size_average, reduce))
+
+
+@face("multi_margin_loss", spaces=_F, method=False)
+def multi_margin_loss(self: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
+                      reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """Σ max(0, margin − x[y] + x[i])ᵖ over the other classes i, over the number of classes."""
+    number = reduction_number(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    shape = self._a.shape
+    if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
+        )
+    x = self if len(shape) == 2 else aten.reshape(self, (1, -1))
+    if target._a.size != x._a.shape[0] or target._a.ndim > 1:
+        raise RuntimeError(f"inconsistent target size, expected {x._a.shape[0]} but got {list(target._a.shape)}")
+    y = aten.reshape(target, (-1,))
+    classes = x._a.shape[1]
+    right = aten.gather(x, 1, aten.unsqueeze(y, 1))
+    loss = aten.clamp(margin - right + x, min=0)
+    loss = loss if p == 1 else loss * loss
+    if weight is not None:
+        loss = loss * aten.unsqueeze(aten.index_select(weight, 0, y), 1)
+    other = aten.unsqueeze(y, 1) != aten.arange(classes, device=self._k.device)
+    loss = aten.sum(aten.where(other, loss, 0), 1) / classes
+    return _reduced(aten.reshape(loss, target._a.shape), number)
+
+
+@face("triplet_margin_loss", spaces=("torch", "nn.functional"), method=False)
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
+                        swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
+    """max(0, d(anchor, positive) − d(anchor, negative) + margin)."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    near = aten.pairwise_distance(anchor, positive, p, eps)
+    far = aten.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = aten.minimum(far, aten.pairwise_distance(positive, negative, p, eps))
+    return _reduced(aten.clamp(margin + near - far, min=0), number)
+
+
+@face("cosine_embedding_loss", spaces=("torch", "nn.functional"), method=False)
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
+                          reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
+    """1 − cos where the target is 1, max(0, cos − margin) where it is −1."""
+    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    dim = target._a.ndim
+    eps = 1e-12
+    dot = aten.sum(input1 * input2, dim)
+    cos = dot / aten.sqrt((aten.sum(input1 * input1, dim) + eps) * (aten.sum(input2 * input2, dim) + eps))
+    zeros = aten.zeros_like(cos)
+    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, aten.clamp(cos - margin, min=0), zeros)
+    return _reduced(loss, number)
+
+
+# ---- distances ----------------------------------------------------------------------------------
+
+
+@face("pairwise_distance", spaces=("torch", "nn.functional"), method=False)
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """‖x1 − x2 + eps‖ₚ over the last dimension."""
+    return aten.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+@face("cosine_similarity", spaces=("torch", "nn.functional"), method=False)
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`."""
+    d = dt.promote_types(x1._k.dtype, x2._k.dtype)
+    if not d.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {d.scalar_name}")
+    x1, x2 = aten.to(x1, d), aten.to(x2, d)
+    shape = layout.broadcast_shapes(x1._a.shape, x2._a.shape)
+    x1, x2 = aten.expand(x1, shape), aten.expand(x2, shape)
+    n1 = aten.clamp(aten.linalg_vector_norm(x1, 2, dim, True), min=eps)
+    n2 = aten.clamp(aten.linalg_vector_norm(x2, 2, dim, True), min=eps)
+    return aten.sum((x1 / n1) * (x2 / n2), dim)
+
+
+@face("normalize", spaces=_F, method=False)
+def normalize(self: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """x / max(‖x‖ₚ, eps) along `dim`."""
+    if out is not None:
+        return aten.div(self, aten.expand_as(aten.clamp(aten.linalg_vector_norm(self, p, dim, True), min=eps), self), out=out)
+    return self / aten.expand_as(aten.clamp(aten.linalg_vector_norm(self, p, dim, True), min=eps), self)

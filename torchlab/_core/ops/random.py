@@ -1,0 +1,317 @@
+"""Random numbers: PyTorch's own stream on the CPU (see torchlab._core.generator).
+
+Other devices draw on the host from the same stream and move the numbers.
+Source: https://docs.pytorch.org/docs/2.13/torch.html#random-sampling
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import device as devices
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.generator import Generator
+from torchlab._core.ops.creation import finish, into_out, sizes_of
+from torchlab._core.tape import edge_of
+from torchlab._core.tensor import Tensor, preserve_format, strides_of
+
+default_generator = Generator()
+
+
+def generator_of(generator: Any) -> Generator:
+    """The given generator, or the default one of the process."""
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator
+
+
+@face("manual_seed", method=False)
+def manual_seed(seed: Any) -> Any:
+    """Seed the default generator; returns it."""
+    return default_generator.manual_seed(int(seed))
+
+
+@face("seed", method=False)
+def seed() -> Any:
+    """Seed the default generator from the system's entropy; returns the seed."""
+    return default_generator.seed()
+
+
+@face("initial_seed", method=False)
+def initial_seed() -> Any:
+    """The seed that the default generator began with."""
+    return default_generator.initial_seed()
+
+
+@face("get_rng_state", method=False)
+def get_rng_state() -> Any:
+    """The default generator's state as a uint8 tensor."""
+    return compute.wrap(default_generator.get_state())
+
+
+@face("set_rng_state", method=False)
+def set_rng_state(new_state: Any) -> Any:
+    """Set the default generator's state."""
+    default_generator.set_state(np.ascontiguousarray(new_state._a if isinstance(new_state, Tensor) else new_state))
+
+
+def _made(draw: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool, out: Any) -> Any:
+    dev = devices.as_device(device)
+    if dev.type == "meta":
+        return finish(compute.empty(shape, dtype, dev), requires_grad)
+    t = compute.wrap_on(draw(layout.numel(shape)).reshape(shape), dev, dtype)
+    return into_out(t, out) if out is not None else finish(t, requires_grad)
+
+
+def _float_dtype(dtype: Any) -> dt.dtype:
+    return dtype or dt.get_default_dtype()
+
+
+@face("rand", method=False)
+def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Uniform numbers in [0, 1): the values PyTorch draws for the same seed."""
+    d = _float_dtype(dtype)
+    g = generator_of(generator)
+    return _made(lambda n: g.uniform(n, d.np), sizes_of(size, "rand"), d, device, requires_grad, out)
+
+
+@face("randn", method=False)
+def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
+    d = _float_dtype(dtype)
+    g = generator_of(generator)
+    if d.is_complex:
+        half = d.to_real()
+        return _made(lambda n: g.normal(2 * n, 0.0, 0.5**0.5, half.np).view(d.np), sizes_of(size, "randn"), d, device,
+                     requires_grad, out)  # fmt: skip
+    return _made(lambda n: g.normal(n, dtype=d.np), sizes_of(size, "randn"), d, device, requires_grad, out)
+
+
+@face("randint", method=False)
+def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
+            dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Any:  # fmt: skip
+    """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if size is None:
+        if high is None or isinstance(high, int):
+            raise TypeError("randint(): argument 'size' must be tuple of ints")
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    d = dtype or dt.int64
+    g = generator_of(generator)
+    return _made(lambda n: g.randint(n, int(low), int(high), d.np), sizes_of((tuple(size),)), d, device, requires_grad, out)
+
+
+@face("randperm", method=False)
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """A random permutation of 0 … n − 1."""
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got {n}")
+    d = dtype or dt.int64
+    g = generator_of(generator)
+    return _made(lambda m: g.randperm(m, d.np), (n,), d, device, requires_grad, out)
+
+
+def _like(maker: Any, name: str) -> None:
+    def like(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+             memory_format: Any = None, generator: Any = None) -> Any:  # fmt: skip
+        r = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format or preserve_format)
+        getattr(aten, maker)(r, generator=generator)
+        return r.requires_grad_() if requires_grad else r
+
+    like.__doc__ = f"As `{name[:-5]}`, with the size and type of `input`."
+    face(name, method=False)(like)
+
+
+_like("uniform_", "rand_like")
+_like("normal_", "randn_like")
+
+
+@face("randint_like", method=False)
+def randint_like(self: Any, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None,
+                 requires_grad: bool = False) -> Any:  # fmt: skip
+    """As `randint`, with the size and type of `input`."""
+    if high is None:
+        low, high = 0, low
+    return randint.body(low, high, self._a.shape, dtype=dtype or self._k.dtype,
+                        device=device or self._k.device, requires_grad=requires_grad)  # fmt: skip
+
+
+@op("_random_write(Tensor self) -> Tensor", family="tensorwise", public=False, vjp={"self": "zeros_like(g)"})
+def _random_write(self: Any) -> Any:
+    """The node of a write of random numbers: nothing of the old value is left."""
+    return self
+
+
+def _node(name: str) -> Any:
+    cls = _random_write.node_class
+    return type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+
+
+_nodes: dict[str, Any] = {}
+
+
+def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
+    """Write `draw(n)` into t, in logical order, with the bookkeeping of a write in place."""
+    grad = writes.prepare_write(_random_write, t, ())
+    writes.check_memory(_random_write, t, ())
+    e = edge_of(t)
+    if t._k.device.type != "meta":
+        values = draw(t._a.size).reshape(t._a.shape)
+        t._a[...] = values if t._k.device.type != "cuda" else compute.base.backend(t._k.device).xp.asarray(values)
+    writes.wrote(t)
+    if grad and e is not None:
+        if name not in _nodes:
+            _nodes[name] = _node("".join(p.title() for p in name.split("_")) + "Backward0")
+        node = _nodes[name]()
+        node.next, node.shape, node.k = (e,), t._a.shape, t._k
+        writes.rebase_history(t, node)
+    return t
+
+
+def _dense(t: Tensor) -> bool:
+    return t._k.contiguous or layout.is_non_overlapping_and_dense(t._a.shape, strides_of(t))
+
+
+@face("uniform_", spaces=())
+def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **old: Any) -> Any:
+    """Fill with uniform numbers in [from, to)."""
+    from_ = old.pop("from", from_)
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    g = generator_of(generator)
+    return fill_random(self, lambda n: g.uniform(n, self._a.dtype, from_, to), "uniform")
+
+
+@face("normal_", spaces=())
+def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    g = generator_of(generator)
+    contiguous = self._k.contiguous
+    return fill_random(self, lambda n: g.normal(n, mean, std, self._a.dtype, contiguous), "normal")
+
+
+@face("exponential_", spaces=())
+def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with exponential numbers of rate `lambd`."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    g = generator_of(generator)
+    return fill_random(self, lambda n: g.exponential(n, lambd, self._a.dtype), "exponential")
+
+
+@face("random_", spaces=())
+def random_(self: Any, low: Any = None, high: Any = None, *, generator: Any = None) -> Any:
+    """Fill with integers: below `low`, in [low, high), or over the type's whole range."""
+    g = generator_of(generator)
+    if low is None:
+        return fill_random(self, lambda n: g.random(n, self._a.dtype), "random")
+    if high is None:
+        low, high = 0, low
+    return fill_random(self, lambda n: g.randint(n, int(low), int(high), self._a.dtype), "random")
+
+
+@face("bernoulli_", spaces=())
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with ones of probability p (a number or a tensor of probabilities), zeros elsewhere."""
+    g = generator_of(generator)
+    if isinstance(p, Tensor):
+        probabilities = np.broadcast_to(p._a, self._a.shape)
+        return fill_random(self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli")
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return fill_random(self, lambda n: g.bernoulli_p(n, float(p)), "bernoulli")
+
+
+@face("bernoulli")
+def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    """Ones with the probabilities that `input` holds (or p everywhere), zeros elsewhere."""
+    r = aten.empty_like(aten.detach(self)) if out is None else out
+    if p is not None:
+        return bernoulli_.body(r, p, generator=generator)
+    if self._a.size and not (bool((self._a >= 0).all()) and bool((self._a <= 1).all())):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    return bernoulli_.body(r, aten.detach(self), generator=generator)
+
+
+@face("normal", method=False)
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Normal numbers with means and standard deviations from tensors or numbers."""
+    if size is not None:
+        r = aten.empty(size, dtype=dtype, device=device)
+        return finish(normal_.body(r, float(mean), float(std), generator=generator), requires_grad)
+    if isinstance(std, Tensor) and std._a.size and bool((std._a < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    like = mean if isinstance(mean, Tensor) else std
+    if isinstance(mean, Tensor) and isinstance(std, Tensor):
+        shape = layout.broadcast_shapes(mean._a.shape, std._a.shape)
+    else:
+        shape = like._a.shape
+    r = aten.new_empty(like, shape) if out is None else out
+    normal_.body(r, 0.0, 1.0, generator=generator)
+    return r.mul_(std).add_(mean)
+
+
+@face("multinomial")
+def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None) -> Any:
+    """Indices drawn with the probabilities of each row."""
+    a = self._a
+    if a.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not self._k.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {self._k.dtype.scalar_name}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > a.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if a.size and (bool((a < 0).any()) or not bool(np.isfinite(a).all())):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if a.size and bool((a.sum(-1) == 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    r = compute.wrap_on(generator_of(generator).multinomial(a, num_samples, replacement), self._k.device)
+    return into_out(r, out) if out is not None else r
+
+
+@face("poisson")
+def poisson(self: Any, generator: Any = None) -> Any:
+    """Poisson numbers with the rates that `input` holds."""
+    values = generator_of(generator).poisson(self._a)
+    return compute.wrap_on(np.asarray(values).reshape(self._a.shape).astype(self._a.dtype), self._k.device)
+
+
+@face("geometric_", spaces=())
+def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
+    """Fill with geometric numbers."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    g = generator_of(generator)
+    return fill_random(self, lambda n: g.geometric(n, p, self._a.dtype), "geometric")
+
+
+@face("cauchy_", spaces=())
+def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with Cauchy numbers."""
+    g = generator_of(generator)
+    return fill_random(self, lambda n: g.cauchy(n, median, sigma, self._a.dtype), "cauchy")
+
+
+@face("log_normal_", spaces=())
+def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+    """Fill with exp of normal numbers."""
+    g = generator_of(generator)
+    return fill_random(self, lambda n: g.log_normal(n, mean, std, self._a.dtype), "log_normal")

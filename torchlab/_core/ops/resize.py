@@ -1,0 +1,296 @@
+"""Changing a tensor itself: filling it, and giving it another size, layout or memory.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_.html and its neighbours
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.kind import kind
+from torchlab._core.memory.storage import Storage
+from torchlab._core.tape import AccumulateGrad, edge_of, geometry, storage_of
+from torchlab._core.tensor import Tensor, contiguous_format, preserve_format, strides_of
+
+# ---- filling ------------------------------------------------------------------------------------
+
+
+def _like(a: Any, *rest: Any) -> Any:
+    return MetaArray(a.shape, a.dtype)
+
+
+def fill_value(value: Any, dtype: dt.dtype) -> Any:
+    """A number as a 0-d array of the tensor's type; RuntimeError if it does not fit."""
+    if dtype.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)) and value.imag:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+    if dtype.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
+        value = value.real
+    return compute.scalar_array(int(value) if dtype.category == dt.INT else value, dtype)
+
+
+@op("fill.Scalar(Tensor self, Scalar value) -> Tensor", public=False, half=False, grad_name="FillBackward0", meta=_like,
+    vjp={"self": "zeros_like(g)"})  # fmt: skip
+def fill_scalar(xp: Any, a: Any, value: Any) -> Any:
+    """A number everywhere."""
+    r = xp.empty(a.shape, a.dtype)
+    r[...] = fill_value(value, dt.from_numpy(a.dtype))
+    return r
+
+
+@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", public=False, half=False, grad_name="FillBackward1", meta=_like,
+    vjp={"self": "zeros_like(g)", "value": "sum(g)"})  # fmt: skip
+def fill_tensor(xp: Any, a: Any, value: Any) -> Any:
+    """The element of a 0-d tensor everywhere."""
+    _zero_dim(value)
+    r = xp.empty(a.shape, a.dtype)
+    r[...] = value.astype(a.dtype)
+    return r
+
+
+def _zero_dim(value: Any) -> None:
+    if value.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+        )
+
+
+# The in-place forms: other nodes in PyTorch. They may write through overlapping memory.
+fill_scalar_into = op("_fill.Scalar(Tensor self, Scalar value) -> Tensor", public=False, grad_name="FillBackward2",
+                      vjp={"self": "zeros_like(g)"}, meta=_like)(fill_scalar.kernel)  # fmt: skip
+fill_tensor_into = op("_fill.Tensor(Tensor self, Tensor value) -> Tensor", public=False, grad_name="FillBackward3",
+                      vjp={"self": "zeros_like(g)", "value": "sum(g)"}, meta=_like)(fill_tensor.kernel)  # fmt: skip
+zero = op("zero(Tensor self) -> Tensor", public=False, vjp={"self": "zeros_like(g)"}, meta=_like)(
+    lambda xp, a: xp.zeros(a.shape, a.dtype)
+)
+
+
+@face("fill", method=False)
+def fill(self: Any, value: Any) -> Any:
+    """A tensor like self with `value` (a number or a 0-d tensor) everywhere."""
+    return (fill_tensor if isinstance(value, Tensor) else fill_scalar).call(self, value)
+
+
+def _fill_into(chosen: Any, t: Any, array: Any, others: tuple[Any, ...]) -> Any:
+    grad = writes.prepare_write(chosen, t, others)
+    edges = (edge_of(t), *(edge_of(x) for x in others))
+    if t._k.device.type != "meta":
+        t._a[...] = array
+    writes.wrote(t)
+    if grad and any(e is not None for e in edges) and t._k.differentiable:
+        node = chosen.node_class()
+        node.next = edges
+        node.shape, node.k = t._a.shape, t._k
+        writes.rebase_history(t, node)
+    return t
+
+
+@face("fill_")
+def fill_(self: Any, value: Any) -> Any:
+    """Write `value` (a number or a 0-d tensor) everywhere, also into expanded tensors."""
+    chosen = fill_tensor_into if isinstance(value, Tensor) else fill_scalar_into
+    if modes.SLOW and writes.slow_write(chosen):
+        return writes.slow_inplace(chosen, fill_.body, (self, value))
+    if isinstance(value, Tensor):
+        _zero_dim(value._a)
+        array = value._a.astype(self._k.np) if value._k.device.type != "meta" else 0
+        return _fill_into(chosen, self, array, (value,))
+    return _fill_into(chosen, self, fill_value(value, self._k.dtype), ())
+
+
+@face("zero_")
+def zero_(self: Any) -> Any:
+    """Write zeros everywhere, also into expanded tensors."""
+    if modes.SLOW and writes.slow_write(zero):
+        return writes.slow_inplace(zero, zero_.body, (self,))
+    return _fill_into(zero, self, 0, ())
+
+
+# ---- another layout of the same elements --------------------------------------------------------
+
+
+_NAMES: dict[tuple[type, str], type] = {}
+
+
+def _renamed(node: Any, name: str) -> Any:
+    """The node of the in-place form: PyTorch gives it a class of its own."""
+    cls = type(node)
+    made = _NAMES.get((cls, name))
+    if made is None:
+        made = _NAMES[cls, name] = type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+    node.__class__ = made
+    return node
+
+
+def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str) -> Any:
+    """Let `self` become the view of itself that `view(self, *args)` makes."""
+    name = call.__name__
+    writes.prepare_write(_NamedOp(name), self, ())
+    before = edge_of(self)
+    r = view(self, *args)
+    e = r._e
+    if e is not None and e is not before:
+        e = _renamed(e, type(e).__name__[:-1] + number)
+        self._e = e
+    self._a = r._a
+    self._k = r._k
+    writes.wrote(self)
+    return self
+
+
+class _NamedOp:
+    """Stands for an operator where only its name is asked for."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name.rstrip("_")
+
+
+@face("unsqueeze_", spaces=())
+def unsqueeze_(self: Any, dim: int) -> Any:
+    """In-place version of `unsqueeze`."""
+    return _relaid(self, aten.unsqueeze, unsqueeze_.body, (dim,), "1")
+
+
+@face("squeeze_", spaces=())
+def squeeze_(self: Any, dim: Any = None) -> Any:
+    """In-place version of `squeeze`."""
+    number = "3" if dim is None else "4" if isinstance(dim, int) else "5"
+    return _relaid(self, aten.squeeze, squeeze_.body, () if dim is None else (dim,), number)
+
+
+@face("transpose_", spaces=())
+def transpose_(self: Any, dim0: int, dim1: int) -> Any:
+    """In-place version of `transpose`."""
+    return _relaid(self, aten.transpose, transpose_.body, (dim0, dim1), "1")
+
+
+alias("swapaxes_", "transpose_")
+alias("swapdims_", "transpose_")
+
+
+@face("t_", spaces=())
+def t_(self: Any) -> Any:
+    """In-place version of `t`."""
+    return _relaid(self, aten.t, t_.body, (), "1")
+
+
+@face("as_strided_")
+def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """In-place version of `as_strided`."""
+    return _relaid(self, aten.as_strided, as_strided_.body, (size, stride, storage_offset), "1")
+
+
+# ---- another size or memory ---------------------------------------------------------------------
+
+
+def _over(s: Storage, shape: Any, strides: Any, offset: int, dtype: np.dtype) -> Any:
+    """An array over a storage's memory; strides and offset in elements."""
+    size = dtype.itemsize
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    flat = s.bytes[offset * size :]
+    flat = flat[: flat.size - flat.size % size].view(dtype)
+    return np.lib.stride_tricks.as_strided(flat, shape, tuple(x * size for x in strides))
+
+
+def _become(self: Any, array: Any, s: Storage | None) -> Any:
+    self._a = array
+    self._s = s
+    self._v = None
+    self._k = self._k.c if array.flags.c_contiguous else self._k.v
+    return self
+
+
+def _refuse_grad(self: Any) -> None:
+    if edge_of(self) is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+
+
+def _new_strides(shape: Any, memory_format: Any) -> Any:
+    if memory_format is None or memory_format is contiguous_format:
+        return layout.contiguous_strides(shape)
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory format Preserve: resize_ cannot keep a format")
+    return layout.channels_last_strides(shape)
+
+
+def _resized(self: Any, shape: tuple[int, ...], strides: Any) -> Any:
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"resize_: Trying to create tensor with negative dimension: {list(shape)}")
+    if self._a.shape == shape and strides_of(self) == tuple(strides):
+        return self
+    k = self._k
+    if k.device.type == "meta":
+        self._a = MetaArray(shape, k.np, strides)
+        self._k = k.c if self._a.flags.c_contiguous else k.v
+        return self
+    s = storage_of(self)
+    offset = geometry(self)[2]
+    if layout.storage_nbytes(shape, strides, offset, k.itemsize) <= s.nbytes:
+        return _become(self, _over(s, shape, strides, offset, k.np), s)
+    # Too small: new memory that begins with the old elements.
+    fresh = compute.empty(shape, k.dtype, k.device, strides)
+    old = s.bytes[offset * k.itemsize :]
+    target = storage_of(fresh)
+    n = min(old.size, target.nbytes)
+    target.bytes[:n] = old[:n]
+    target.version = s.version
+    return _become(self, fresh._a, target)
+
+
+@face("resize_", spaces=())
+def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
+    """Another size for this tensor, in the same memory if that is large enough; else in new memory that
+    begins with the old elements (the rest is undefined)."""
+    _refuse_grad(self)
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = size[0]
+    shape = tuple(int(n) for n in size)
+    return _resized(self, shape, _new_strides(shape, memory_format))
+
+
+@face("resize_as_")
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """The size of another tensor."""
+    _refuse_grad(self)
+    shape = the_template._a.shape
+    if memory_format is preserve_format:
+        return _resized(self, shape, strides_of(the_template))
+    return _resized(self, shape, _new_strides(shape, memory_format))
+
+
+@face("set_", spaces=())
+def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
+    """Let this tensor use the memory, size and strides of another one (or of a storage with the given
+    offset, size and strides). Without arguments: no memory, size (0,)."""
+    e = edge_of(self)
+    if e is not None and type(e) is not AccumulateGrad:
+        raise RuntimeError("set_ is not differentiable: the tensor has a history; detach() it first")
+    k = self._k
+    if source is None:
+        return _become(self, np.empty((0,), k.np), None)
+    if isinstance(source, Tensor):
+        if source._k.dtype is not k.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        if source._k.device is not k.device:
+            raise RuntimeError(f"Attempted to set the storage of a tensor on device {self.device} to one on {source.device}")
+        s = storage_of(source)
+        if size is None:
+            array = source._a if k.device.type != "meta" else source._a
+            self._k = kind(k.dtype, k.device)
+            return _become(self, array, s)
+    else:
+        s = source if isinstance(source, Storage) else source._storage
+    shape = tuple(size) if size is not None else (s.nbytes // k.itemsize,)
+    strides = tuple(stride) if stride else layout.contiguous_strides(shape)
+    layout.as_strided_check(shape, strides, storage_offset, s.nbytes, k.itemsize)
+    return _become(self, _over(s, shape, strides, storage_offset, k.np), s)

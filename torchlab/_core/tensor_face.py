@@ -1,0 +1,268 @@
+"""What a tensor is to Python: its repr, copies, pickles, attributes and constructors.
+
+Installed on the class by `torchlab`; nothing here is on a hot path.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import dtype as dt
+from torchlab._core.device import cpu
+from torchlab._core.dispatch import compute, modes
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.kind import cpu_kind
+from torchlab._core.memory.storage import Storage
+from torchlab._core.printing import format_tensor
+from torchlab._core.tape import AccumulateGrad, Out, edge_of, geometry, storage_of
+from torchlab._core.tensor import Parameter, Size, Tensor
+
+_new = object.__new__
+
+
+def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    handler = getattr(type(self), "__torch_function__", None)
+    if getattr(handler, "__func__", None) is not modes._default_function and modes.overriding((self,)):
+        return type(self).__torch_function__(Tensor.__repr__, (type(self),), (self,), {})
+    e = edge_of(self)
+    grad_fn = None
+    if e is not None and type(e) is not AccumulateGrad:
+        grad_fn = (e.node if type(e) is Out else e).name()
+    meta = self._k.device.type == "meta"
+    array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
+    prefix = "tensor" if type(self) in (Tensor, Parameter) else type(self).__name__
+    return format_tensor(
+        array, dtype_name=str(self._k.dtype), device=str(self._k.device), requires_grad=e is not None,
+        grad_fn_name=grad_fn, default_dtype=str(dt.get_default_dtype()), is_parameter=self._is_param,
+        prefix=prefix, shape=self._a.shape,
+    )  # fmt: skip
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._a.ndim == 0 and spec:
+        return format(self.item(), spec)  # type: ignore[attr-defined]
+    return object.__format__(self, spec)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
+    if id(self) in memo:
+        return memo[id(self)]
+    e = edge_of(self)
+    if e is not None and type(e) is not AccumulateGrad:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage. "
+            "Use tensor.detach().clone() to copy the values."
+        )
+    r = _new(type(self))
+    if self._k.device.type == "meta":
+        r._a, r._s = self._a, None
+    else:
+        r._s = _copied_storage(storage_of(self), memo, self)
+        r._a = _over(r._s, geometry(self), self._a.dtype) if r._s is not None else None
+        if r._a is None:
+            fresh = aten.clone(aten.detach(self))
+            r._a, r._s = fresh._a, fresh._s
+    r._k = self._k.n
+    r._v = r._g = None
+    r._e = None
+    memo[id(self)] = r
+    if e is not None:
+        r._e = AccumulateGrad(r)
+    if self._g is not None:
+        r._g = _deepcopy(self._g, memo)
+    for name, value in self.__dict__.items():
+        r.__dict__[name] = copy.deepcopy(value, memo)
+    return r
+
+
+def _copied_storage(s: Storage, memo: dict[int, Any], t: Tensor) -> Storage | None:
+    """Views that share a storage share its copy, too. Accelerators copy through an operator."""
+    if t._k.device is not cpu:
+        return None
+    found = memo.get(id(s))
+    if found is None:
+        found = memo[id(s)] = Storage(s.bytes.copy())
+        memo.setdefault("torchlab_storages", []).append(s)  # type: ignore[call-overload]
+    return found
+
+
+def _over(s: Storage, where: Any, dtype: np.dtype) -> Any:
+    shape, strides, offset = where
+    size = dtype.itemsize
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, s.bytes, offset * size, tuple(x * size for x in strides))
+
+
+def rebuild(cls: type, data: Any, offset: int, shape: Any, strides: Any, dtype: Any, device: str, requires_grad: bool,
+            attributes: dict[str, Any]) -> Any:  # fmt: skip
+    """Make a tensor from what `__reduce_ex__` gave."""
+    t = _new(cls)
+    t._s = data if isinstance(data, Storage) else Storage(data)
+    t._a = _over(t._s, (shape, strides, offset), dtype.np)
+    t._k = cpu_kind(t._a)
+    t._e = t._v = t._g = None
+    if device != "cpu":
+        moved = aten.to(t, device)
+        t._a, t._s, t._k = moved._a, moved._s, moved._k
+    t.__dict__.update(attributes)
+    return t.requires_grad_() if requires_grad else t
+
+
+def _reduce(self: Tensor, protocol: int) -> Any:
+    e = edge_of(self)
+    if e is not None and type(e) is not AccumulateGrad:
+        raise RuntimeError("Cannot serialize a non-leaf tensor that requires grad; detach() it first")
+    host = self if self._k.device is cpu else aten.cpu(aten.detach(self))
+    shape, strides, offset = geometry(host)
+    return (rebuild, (type(self), storage_of(host), offset, shape, strides, self._k.dtype, str(self._k.device),
+                      e is not None, dict(self.__dict__)))  # fmt: skip
+
+
+def _storage_reduce(self: Storage, protocol: int) -> Any:
+    return (Storage, (self.bytes.copy(),))
+
+
+# ---- constructors -------------------------------------------------------------------------------
+
+
+def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`: the old constructor, always of the default type."""
+    device = kwargs.pop("device", None)
+    if kwargs:
+        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    d = dt.get_default_dtype()
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        r = compute.alias(args[0])
+    elif len(args) == 1 and isinstance(args[0], Size) or all(isinstance(x, int) for x in args):
+        shape = args[0] if args and isinstance(args[0], tuple) else args if args else (0,)
+        r = aten.empty(tuple(shape), dtype=d, device=device)
+    elif len(args) == 1:
+        r = aten.tensor(args[0], dtype=d, device=device)
+    else:
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in args)})")
+    return r if cls is Tensor else modes.as_subclass(r, cls)
+
+
+def _data(self: Tensor) -> Tensor:
+    """The same memory, without history and with a version counter of its own."""
+    r = _new(type(self) if not self._is_param else Tensor)
+    r._a, r._k = self._a, self._k
+    s = storage_of(self)
+    r._s = Storage(s.owner)
+    r._s.block, r._s._bytes = s.block, s._bytes
+    if s.block is not None:
+        r._s.owner = s  # keeps the block of the allocator
+        r._s._bytes = s.bytes
+    r._e = r._v = r._g = None
+    return r
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._e is not None and not value._k.differentiable:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    self._a, self._k, self._s = value._a, value._k, storage_of(value)
+
+
+def _transposed(self: Tensor) -> Tensor:
+    n = self._a.ndim
+    if n == 2:
+        return aten.t(self)
+    return aten.permute(self, tuple(range(n - 1, -1, -1)))
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    if self._a.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor.")
+    return aten.transpose(self, -2, -1)
+
+
+def _adjoint(self: Tensor) -> Tensor:
+    return aten.conj(_matrix_transposed(self) if self._a.ndim else self)
+
+
+def _dlpack(self: Tensor, **kwargs: Any) -> Any:
+    if edge_of(self) is not None:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    return self._a.__dlpack__(**kwargs)
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, bool, int, float, complex)):
+        return bool((self == element).any())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._a.ndim == 0 else aten.flip(self, (0,))
+
+
+class _UntypedStorage:
+    """`tensor.untyped_storage()`: the bytes that a tensor and its views share."""
+
+    __slots__ = ("_storage", "_device")
+
+    def __init__(self, storage: Storage, device: Any) -> None:
+        self._storage = storage
+        self._device = device
+
+    def nbytes(self) -> int:
+        return self._storage.nbytes
+
+    size = nbytes
+    __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        return self._storage.address
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    def tolist(self) -> list[int]:
+        return self._storage.bytes.tolist()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._storage)
+
+
+def install() -> None:
+    """Put these on the class."""
+    t: Any = Tensor
+    t.__new__ = lambda cls, *a, **k: _construct(cls, *a, **k)
+    t.__torch_function__ = classmethod(modes._default_function)
+    t.__repr__ = _repr
+    t.__str__ = _repr
+    t.__format__ = _format
+    t.__deepcopy__ = _deepcopy
+    t.__reduce_ex__ = _reduce
+    t.__contains__ = _contains
+    t.__reversed__ = _reversed
+    t.__dlpack__ = _dlpack
+    t.__dlpack_device__ = lambda self: self._a.__dlpack_device__()
+    t.data = property(_data, _set_data)
+    t.T = property(_transposed)
+    t.mT = property(_matrix_transposed)
+    t.H = t.mH = property(_adjoint)
+    t.real = property(lambda self: aten.real(self))
+    t.imag = property(lambda self: aten.imag(self))
+    t.untyped_storage = lambda self: _UntypedStorage(storage_of(self), self._k.device)
+    t.as_subclass = lambda self, cls: modes.as_subclass(self, cls)
+    t.names = property(lambda self: (None,) * self._a.ndim)
+    Storage.__reduce_ex__ = _storage_reduce  # type: ignore[method-assign]
+
+
+__all__ = ["install", "rebuild"]

@@ -1,0 +1,339 @@
+"""`torchlab.nn.functional`: the functions that modules are made of.
+
+Most names are operators or their public calls: they come lazily from the registry (`__getattr__`).
+Written out here is what has another signature than the operator, or is Python above operators.
+Source: https://docs.pytorch.org/docs/2.13/nn.functional.html
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from torchlab._core.dispatch import registry
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops import activation as _activation
+from torchlab._core.ops import embedding as _embedding
+from torchlab._core.tensor import Tensor
+
+_EXTRA = ("sigmoid", "tanh", "relu_")  # operators of torch that are public here, too
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        value = registry.function(name, "nn.functional")
+    except AttributeError:
+        if name not in _EXTRA:
+            raise AttributeError(f"module 'torchlab.nn.functional' has no attribute '{name}'") from None
+        value = getattr(aten, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *registry.FUNCTIONS.get("nn.functional", ()), *_EXTRA})
+
+
+# ---- activations --------------------------------------------------------------------------------
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0); NaN stays."""
+    return aten.relu_(input) if inplace else aten.relu(input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · sigmoid(x)."""
+    return _activation.silu.inplace(input) if inplace else _activation.silu.call(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · tanh(softplus(x))."""
+    return _activation.mish.inplace(input) if inplace else _activation.mish.call(input)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha · (exp(x) − 1)."""
+    return elu_(input, alpha) if inplace else _activation.elu.call(input, alpha)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place version of `elu`."""
+    return _activation.elu.inplace(input, alpha)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where x > 0, else negative_slope · x."""
+    return leaky_relu_(input, negative_slope) if inplace else _activation.leaky_relu.call(input, negative_slope)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place version of `leaky_relu`."""
+    return _activation.leaky_relu.inplace(input, negative_slope)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x limited to [min_val, max_val]."""
+    return hardtanh_(input, min_val, max_val) if inplace else _activation.hardtanh.call(input, min_val, max_val)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place version of `hardtanh`."""
+    return _activation.hardtanh.inplace(input, min_val, max_val)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · min(max(x + 3, 0), 6) / 6."""
+    return _activation.hardswish.inplace(input) if inplace else _activation.hardswish.call(input)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x + 3, 0), 6) / 6."""
+    return _activation.hardsigmoid.inplace(input) if inplace else _activation.hardsigmoid.call(input)
+
+
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
+    if out is not None:
+        return _activation.softplus.out(input, beta, threshold, out=out)
+    return _activation.softplus.call(input, beta, threshold)
+
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    if out is not None:
+        return _activation.log_sigmoid.out(input, out=out)
+    return _activation.log_sigmoid.call(input)
+
+
+def _implicit_dim(name: str, ndim: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(x) / Σ exp(x) along `dim`, computed in `dtype` if given."""
+    if dim is None:
+        dim = _implicit_dim("softmax", input._a.ndim)
+    return aten.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """x − log Σ exp(x) along `dim`, computed in `dtype` if given."""
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input._a.ndim)
+    return aten.log_softmax(input, dim, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """softmax(−x)."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input._a.ndim)
+    return aten.softmax(-input, dim, dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (arXiv:1611.00712); `hard`: one-hot, with the soft
+    sample's gradient."""
+    noise = -aten.log(aten.exponential_(aten.empty_like(aten.detach(logits))))
+    soft = aten.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    best = aten.argmax(aten.detach(soft), dim, True)
+    return aten.scatter(aten.zeros_like(aten.detach(logits)), dim, best, 1.0) - aten.detach(soft) + soft
+
+
+# ---- dropout ------------------------------------------------------------------------------------
+
+
+def _probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability p, in training, and divides by 1 − p."""
+    _probability(p)
+    return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of SELU networks."""
+    _probability(p)
+    return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Alpha dropout of whole channels."""
+    _probability(p)
+    return (aten.feature_alpha_dropout_ if inplace else aten.feature_alpha_dropout)(input, p, training)
+
+
+def _feature(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    return aten.feature_dropout_(input, p, training) if inplace else aten.feature_dropout(input, p, training)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, L) or (C, L) with probability p."""
+    _probability(p)
+    if input._a.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input._a.ndim}D input.")
+    if input._a.ndim == 3:
+        return _feature(input, p, training, inplace)
+    return aten.squeeze(_feature(aten.unsqueeze(input, 0), p, training, inplace), 0)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, H, W) with probability p."""
+    _probability(p)
+    if input._a.ndim not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {input._a.ndim}-D input to dropout2d, which is deprecated and will result in an error "
+            "in a future release.",
+            stacklevel=2,
+        )
+    return _feature(input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, D, H, W) with probability p."""
+    _probability(p)
+    if input._a.ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input._a.ndim}-D input to dropout3d, which is deprecated and will result in an error "
+            "in a future release.",
+            stacklevel=2,
+        )
+    return _feature(input, p, training, inplace)
+
+
+# ---- normalization ------------------------------------------------------------------------------
+
+
+def _enough_values(size: Any) -> None:
+    n = size[0]
+    for s in size[2:]:
+        n *= s
+    if n == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Normalizes each channel of (N, C, …); in training, by the batch, and the running statistics move."""
+    if training:
+        _enough_values(input.shape)
+    if eps <= 0.0:
+        raise ValueError(f"batch_norm eps must be positive, but got {eps}")
+    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """Normalizes each channel of each sample of (N, C, …)."""
+    if use_input_stats:
+        size = input.shape
+        spatial = 1
+        for s in size[2:]:
+            spatial *= s
+        if spatial == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
+    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x / (k + alpha · mean of x² over `size` neighbouring channels) ^ beta."""
+    dim = input._a.ndim
+    if dim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
+    if input._a.size == 0:
+        return input
+    shape = input._a.shape
+    squares = aten.reshape(input * input, (shape[0], 1, shape[1], -1))
+    wide = aten.constant_pad_nd(squares, (0, 0, size // 2, (size - 1) // 2), 0.0)
+    means = aten.avg_pool2d(wide, (size, 1), 1)
+    return input / aten.pow(aten.reshape(means, shape) * alpha + k, beta)
+
+
+# ---- pooling, sparse ----------------------------------------------------------------------------
+
+
+def max_pool2d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """`max_pool2d` with the places of the maxima."""
+    return aten.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """`max_pool3d` with the places of the maxima."""
+    return aten.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """`adaptive_max_pool2d` with the places of the maxima."""
+    return aten.adaptive_max_pool2d(input, output_size, True)
+
+
+def _unpool(n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, size: Any) -> Tensor:
+    kernel, stride, padding = (
+        (v,) * n if isinstance(v, int) else tuple(v) for v in (kernel_size, kernel_size if stride is None else stride, padding)
+    )
+    if size is None:
+        spatial = input._a.shape[-n:]
+        size = tuple((m - 1) * s + k - 2 * p for m, s, k, p in zip(spatial, stride, kernel, padding))
+    else:
+        size = tuple(size)[-n:]
+    return aten.max_unpool(input, indices, size)
+
+
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """Puts maxima back where they came from, zeros elsewhere."""
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """Puts maxima back where they came from, zeros elsewhere."""
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """Puts maxima back where they came from, zeros elsewhere."""
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
+    """weight[input]: (…) → (…, columns). max_norm shrinks the looked-up rows of `weight` in place."""
+    return _embedding.lookup(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:  # fmt: skip
+    """The sum, mean or maximum of each bag of rows of `weight`."""
+    return _embedding.bags(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+                           per_sample_weights, include_last_offset, padding_idx)  # fmt: skip
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1ᵀ A input2 + b for each output: (…, in1), (…, in2), weight (out, in1, in2) → (…, out)."""
+    left = aten.matmul(aten.unsqueeze(aten.unsqueeze(input1, -2), -2), weight)  # (…, out, 1, in2)
+    r = aten.squeeze(aten.matmul(left, aten.unsqueeze(aten.unsqueeze(input2, -2), -1)), (-1,))
+    r = aten.squeeze(r, -1)
+    return r if bias is None else r + bias

@@ -1,0 +1,86 @@
+"""Parameter and Buffer: tensors that a module registers when they are assigned to it.
+
+Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.parameter.Parameter.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.tape import AccumulateGrad, edge_of, storage_of
+from torchlab._core.tensor import Parameter, Tensor
+
+
+def _share(cls: type, data: Any) -> Any:
+    """The same memory and version counter as `data`, without history, in a tensor of class `cls`."""
+    r = object.__new__(cls)
+    r._a, r._k, r._s = data._a, data._k, storage_of(data)
+    r._e = r._v = r._g = None
+    return r
+
+
+def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
+    """`Parameter(data, requires_grad=True)`: a leaf over data's memory.
+
+    Raises TypeError if `data` is no tensor, RuntimeError if its dtype cannot have gradients.
+    """
+    if data is None:
+        data = aten.empty(0)
+    if not isinstance(data, Tensor):
+        raise TypeError(
+            f"Parameter data has to be a Tensor, but got {type(data).__name__}; make one with "
+            "torch.tensor(...)"
+        )
+    if type(data) is Tensor or isinstance(data, Parameter):
+        return _share(cls, data).requires_grad_(requires_grad)
+    # A subclass of Tensor stays what it is and is marked: modules register it as a parameter.
+    marked = _share(type(data), data).requires_grad_(requires_grad)
+    marked._is_param = True
+    return marked
+
+
+def _deepcopy_parameter(self: Any, memo: dict[int, Any]) -> Any:
+    """A parameter with a copy of the values; as in PyTorch neither `.grad` nor attributes come along."""
+    found = memo.get(id(self))
+    if found is None:
+        values = aten.clone(aten.detach(self))
+        found = memo[id(self)] = _new_parameter(type(self), values, edge_of(self) is not None)
+    return found
+
+
+Parameter.__new__ = _new_parameter  # type: ignore[assignment]
+Parameter.__deepcopy__ = _deepcopy_parameter  # type: ignore[attr-defined]
+Parameter.__module__ = "torchlab.nn.parameter"
+
+
+def is_parameter(value: Any) -> bool:
+    """Whether a module registers `value` as a parameter."""
+    return isinstance(value, Parameter) or (isinstance(value, Tensor) and value._is_param)
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.__dict__.get("_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """`Buffer(data, persistent=True)`: a plain tensor that a module registers as a buffer.
+
+    persistent: whether it is part of the module's `state_dict`.
+    """
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = aten.empty(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer data has to be a Tensor, but got {type(data).__name__}")
+        t = _share(type(data), data)
+        if edge_of(data) is not None:
+            t._e = AccumulateGrad(t)
+        t.persistent = persistent
+        t._is_buffer = True
+        return t
+
+
+__all__ = ["Buffer", "Parameter", "is_parameter"]

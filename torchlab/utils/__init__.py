@@ -1,0 +1,5 @@
+"""The public name space `torchlab.utils`."""
+
+from __future__ import annotations
+
+from torchlab.utils import data, hooks
