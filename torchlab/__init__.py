@@ -61,10 +61,24 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
 
 
+# Public names that live higher in the house: loaded when first asked for.
+_LAZY = {
+    "compile": ("torchlab.compiler", "compile"),
+    "ops": ("torchlab._ops", "ops"),
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        module, attribute = _LAZY[name]
+        value = getattr(importlib.import_module(module), attribute)
+        globals()[name] = value
+        return value
     try:
         value = _registry.function(name)
     except AttributeError:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torchlab' has no attribute '{name}'") from None
         try:
             value = importlib.import_module(f"torchlab.{name}")
         except ModuleNotFoundError as error:
@@ -76,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_registry.FUNCTIONS["torch"]})
+    return sorted({*globals(), *_registry.FUNCTIONS["torch"], *_LAZY})

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tape import AccumulateGrad, edge_of
 from torchlab._core.tensor import Tensor
@@ -114,15 +117,24 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return tuple(result)  # type: ignore[arg-type]
 
 
+def _one(t: Tensor) -> Tensor:
+    return wrap(np.ones(t._a.shape, t._a.dtype))
+
+
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
                     inputs: Any = None) -> None:  # fmt: skip
     """The gradient of this tensor with respect to the leaves of its graph."""
-    if self._a.size == 1 and gradient is None and inputs is None and not create_graph:
+    if inputs is None and not create_graph and type(self) is Tensor and not engine.LISTENING:
         e = self._e
-        if e is not None and (self._v is None) and self._k.fp:
-            g = aten.ones_like(self)
-            engine.run(((e, g),), keep=bool(retain_graph), create=False)
-            return
+        if e is not None and self._v is None:
+            k = self._k
+            if gradient is None:
+                if self._a.size == 1 and k.fp:
+                    engine.run_plain(e, _one(self), bool(retain_graph))
+                    return
+            elif type(gradient) is Tensor and gradient._k is k and gradient._a.shape == self._a.shape and gradient._e is None:
+                engine.run_plain(e, gradient, bool(retain_graph))
+                return
     backward((self,), (gradient,), retain_graph, create_graph, inputs=inputs)
 
 

@@ -1,11 +1,11 @@
-"""The public name space `torchlab.nn`: modules, parameters, and `nn.functional`, `nn.init`, `nn.utils`.
+"""The public name space `torchlab.nn`: modules, parameters, functions.
 
 Source: https://docs.pytorch.org/docs/2.13/nn.html
 """
 
 from __future__ import annotations
 
-from torchlab.nn import functional, init, utils
+from torchlab.nn import functional, init, modules, utils
 from torchlab.nn.activation import (
     ELU,
     GELU,

@@ -62,7 +62,9 @@ class BackwardHooks:
             for hook in self.pre:
                 r = hook(self.module, self.grad_outputs)
                 if r is not None:
-                    self.grad_outputs = _as_tuple(r, len(self.grad_outputs), "Backward pre hook", "grad_output")
+                    self.grad_outputs = _as_tuple(
+                        r, len(self.grad_outputs), "Backward pre hook", "grad_output"
+                    )
             new = tuple(self.grad_outputs[i] for i in self.outputs or ())
             if self.inputs is None and self.full:  # no input wants a gradient: this is the end
                 self._run_full_without_inputs()
@@ -88,7 +90,8 @@ class BackwardHooks:
             r = hook(self.module, given, self.grad_outputs)
             if r is not None and not (isinstance(r, tuple) and all(x is None for x in r)):
                 raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
                 )
         self.grad_outputs = None
 
@@ -119,5 +122,7 @@ def _spread(grads: Any, at: list[int] | None, count: int) -> tuple[Any, ...]:
 def _as_tuple(r: Any, count: int, who: str, what: str) -> tuple[Any, ...]:
     r = r if isinstance(r, tuple) else (r,)
     if len(r) != count:
-        raise RuntimeError(f"{who} returned an invalid number of {what}, got {len(r)}, but expected {count}")
+        raise RuntimeError(
+            f"{who} returned an invalid number of {what}, got {len(r)}, but expected {count}"
+        )
     return r

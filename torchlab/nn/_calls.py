@@ -40,7 +40,7 @@ class RemovableHandle:
 
 
 class GlobalHooks:
-    """The hooks that hold for every module of the process. `any` is what a call looks at first."""
+    """The hooks that hold for every module of the process."""
 
     def __init__(self) -> None:
         self.forward_pre, self.forward = HookDict(), HookDict()
@@ -49,6 +49,7 @@ class GlobalHooks:
         self.parameter, self.buffer, self.module = HookDict(), HookDict(), HookDict()
 
     def calls(self) -> bool:
+        """Whether any of them concerns calls."""
         return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
 
 
@@ -135,6 +136,8 @@ class Calls:
         return Calls.__call__(self, *args, **kwargs)
 
     def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
+        if _ACTIVE and not GLOBAL.calls():
+            _ACTIVE.clear()
         called: set[int] = set()
         result = None
         try:
@@ -162,7 +165,10 @@ class Calls:
                 if r is None:
                     continue
                 if not (isinstance(r, tuple) and len(r) == 2):
-                    raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {r}.")
+                    raise RuntimeError(
+                        "forward pre-hook must return None or a tuple of (new_args, "
+                        f"new_kwargs), but got {r}."
+                    )
                 args, kwargs = r
             else:
                 r = hook(self, args)
@@ -172,7 +178,9 @@ class Calls:
 
     def _all_forward_hooks(self) -> list[tuple[int, Any, bool]]:
         found = [(k, h, k in GLOBAL.forward_with_kwargs) for k, h in GLOBAL.forward.items()]
-        return found + [(k, h, k in self._forward_hooks_with_kwargs) for k, h in self._forward_hooks.items()]
+        return found + [
+            (k, h, k in self._forward_hooks_with_kwargs) for k, h in self._forward_hooks.items()
+        ]
 
     def _run_always_called(self, args: Any, kwargs: Any, result: Any, called: set[int]) -> None:
         """After an error: those hooks that asked for it and have not run. Their errors are not the
@@ -209,7 +217,8 @@ class Calls:
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:  # fmt: skip
-        """Call `hook(module, args, output)` after each forward; what it returns replaces the output.
+        """Call `hook(module, args, output)` after each forward; what it returns replaces the
+        output.
 
         with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raises.
         """
@@ -217,12 +226,18 @@ class Calls:
         flags += [self._forward_hooks_always_called] if always_call else []
         return add_hook(self._forward_hooks, hook, flags=flags, prepend=prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` before the module's backward; it may return a new one."""
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` before the module's backward; it may return a new
+        one."""
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; what
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are
+        known; what
         it returns replaces grad_input."""
         return add_hook(self._backward_hooks, hook, prepend=prepend)
 
@@ -260,7 +275,8 @@ def _where(module: Any, path: str) -> str:
 
 def warn_always_called(module: Any, error: Exception) -> None:
     warnings.warn(
-        f"module forward hook with ``always_call=True`` raised an exception that was silenced as another error was "
+        "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+        "another error was "
         f"raised in forward: {error}",
         stacklevel=4,
     )

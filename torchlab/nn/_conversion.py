@@ -38,7 +38,11 @@ class Conversion:
                 wanted = gradient.requires_grad
                 with no_grad():
                     values = fn(gradient)
-                parameter._g = aten.detach(values).requires_grad_(wanted) if values is not gradient else gradient
+                parameter._g = (
+                    aten.detach(values).requires_grad_(wanted)
+                    if values is not gradient
+                    else gradient
+                )
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -52,7 +56,8 @@ class Conversion:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """`to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`, `to(memory_format=...)`, in place.
+        """`to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`, `to(memory_format=...)`,
+        in place.
 
         A dtype (floating point or complex) converts floating-point and complex tensors only.
         Raises TypeError for other dtypes.
@@ -60,7 +65,8 @@ class Conversion:
         target, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
             )
 
         def convert(t: Any) -> Any:
@@ -140,8 +146,10 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
     unknown = kwargs.keys() - {"device", "dtype", "non_blocking", "memory_format", "tensor"}
     if unknown or (not args and not kwargs):
         raise TypeError(
-            f"to() received an invalid combination of arguments - got ({', '.join(sorted(unknown))}), but expected "
-            "(device, dtype, non_blocking), (dtype, non_blocking) or (tensor, non_blocking), and memory_format"
+            "to() received an invalid combination of arguments - got "
+            f"({', '.join(sorted(unknown))}), but expected "
+            "(device, dtype, non_blocking), (dtype, non_blocking) or (tensor, non_blocking), and "
+            "memory_format"
         )
     target, dtype = kwargs.get("device"), kwargs.get("dtype")
     non_blocking = kwargs.get("non_blocking", False)
@@ -155,5 +163,12 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
         elif isinstance(x, (str, int, device)):
             target = x
         elif x is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(x).__name__})")
-    return (None if target is None else concrete(device(target))), dtype, non_blocking, kwargs.get("memory_format")
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(x).__name__})"
+            )
+    return (
+        (None if target is None else concrete(device(target))),
+        dtype,
+        non_blocking,
+        kwargs.get("memory_format"),
+    )

@@ -72,13 +72,15 @@ class State:
     def get_extra_state(self) -> Any:
         """Override together with `set_extra_state` to save more than parameters and buffers."""
         raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called: override it in your module."
+            "Reached a code path in Module.get_extra_state() that should never be called: "
+            "override it in your module."
         )
 
     def set_extra_state(self, state: Any) -> None:
         """Override to load what `get_extra_state` saved."""
         raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called: override it in your module."
+            "Reached a code path in Module.set_extra_state() that should never be called: "
+            "override it in your module."
         )
 
     def _has_extra(self, name: str) -> bool:
@@ -87,7 +89,9 @@ class State:
     def _persistent(self) -> dict[str, Any]:
         """Parameters and persistent buffers by name, None included."""
         found = dict(self._parameters)
-        found.update((k, v) for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set)
+        found.update(
+            (k, v) for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set
+        )
         return found
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -97,14 +101,18 @@ class State:
         if self._has_extra("get_extra_state"):
             destination[prefix + _EXTRA] = self.get_extra_state()
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
         """An ordered dict of path → tensor (sharing memory) of parameters and persistent buffers.
 
         keep_vars: the tensors themselves, not detached. Its `_metadata` has each module's version.
         """
         if args:
             warnings.warn(
-                "Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2
+                "Positional args are being deprecated, use kwargs instead.",
+                FutureWarning,
+                stacklevel=2,
             )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given.get("destination", destination)
@@ -120,7 +128,9 @@ class State:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
-                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+                module.state_dict(
+                    destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars
+                )
         for hook in self._state_dict_hooks.values():
             result = hook(self, destination, prefix, local_metadata)
             if getattr(hook, "_from_public_api", False):
@@ -133,12 +143,20 @@ class State:
     # ---- loading ---------------------------------------------------------------------------------
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
-        unexpected_keys: list[str], error_msgs: list[str],
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+        missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         """Check and load this module's own entries, not its children's."""
         for hook in self._load_state_dict_pre_hooks.values():
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+            hook(
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
         own = self._persistent()
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, target in own.items():
@@ -171,30 +189,34 @@ class State:
     ) -> None:
         if not isinstance(value, Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
-                f"checkpoint but received {type(value)}"
+                f'While copying the parameter named "{key}", expected torch.Tensor or '
+                f"Tensor-like object from checkpoint but received {type(value)}"
             )
             return
         if target.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
             value = value[0]  # scalars were once saved with one dimension
         if value.shape != target.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in "
+                f"size mismatch for {key}: copying a param with shape {value.shape} from "
+                "checkpoint, the shape in "
                 f"current model is {target.shape}."
             )
             return
         if value.is_meta and not target.is_meta and not assign:
             error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are {target.size()} and '
-                f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : "
-                "('Cannot copy out of meta tensor; no data!',)."
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{target.size()} and whose dimensions in the checkpoint are {value.size()}, "
+                "an exception occurred : ('Cannot copy out of meta tensor; no data!',)."
             )
             return
         if target.is_meta and not value.is_meta and not assign:
             warnings.warn(
-                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
-                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
-                "dictionary to their corresponding key in the module instead of copying them in place?)",
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in "
+                "the state "
+                "dictionary to their corresponding key in the module instead of copying them in "
+                "place?)",
                 stacklevel=6,
             )
         _write(lambda: self._put(name, target, value, assign), target)
@@ -246,7 +268,8 @@ class State:
         for module, hook in hooks:
             if hook(module, keys) is not None:
                 raise RuntimeError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values; if "
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                    "expected to return new values; if "
                     "incompatible_keys need to be modified, it should be done inplace."
                 )
         if strict and (missing or unexpected):
@@ -260,12 +283,15 @@ class State:
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         if getattr(hook, "_from_public_api", False):
-            raise RuntimeError("Cannot register the same function as the state dict post hook that was previously "
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously "
+
                                "registered via register_state_dict_post_hook")  # fmt: skip
         return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after this module has been saved."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the module was saved."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return add_hook(self._state_dict_hooks, hook)
 
@@ -280,8 +306,8 @@ class State:
         return add_hook(self._load_state_dict_pre_hooks, bound)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs)` before this module's entries are read."""
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)` before this module's entries are read."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
@@ -300,8 +326,16 @@ class _WithModule:
         return self.hook(self.module, *args)
 
 
-def _walk(module: Any, entries: Any, prefix: str, metadata: Any, assign: bool, found: Any, walked: list[Any]) -> None:
-    """Let `module` and everything below check its entries; children before their parents in `walked`."""
+def _walk(
+    module: Any,
+    entries: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    found: Any,
+    walked: list[Any],
+) -> None:
+    """Let `module` and all below check their entries; in `walked` children precede parents."""
     local = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
         local = {**local, "assign_to_params_buffers": True}

@@ -55,7 +55,9 @@ class Traversal:
     ) -> Iterator[tuple[str, Any]]:  # fmt: skip
         seen: set[int] = set()
         modules = (
-            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
         )
         for path, module in modules:
             for name, value in get_members_fn(module):
@@ -69,7 +71,9 @@ class Traversal:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their paths; a shared one under its first path only."""
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters: what an optimizer is given."""
@@ -90,7 +94,8 @@ class Traversal:
     # ---- by path ---------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Any:
-        """The module at the dotted path `target` ("" is this one); AttributeError if there is none."""
+        """The module at the dotted path `target` ("" is this one); AttributeError if there is
+        none."""
         module: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):

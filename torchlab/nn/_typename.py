@@ -13,4 +13,8 @@ def typename(x: Any) -> str:
         return x.type()  # type: ignore[attr-defined]
     cls = x if isinstance(x, type) else type(x)
     module = cls.__module__
-    return cls.__qualname__ if module in ("builtins", "__builtin__", None) else f"{module}.{cls.__qualname__}"
+    return (
+        cls.__qualname__
+        if module in ("builtins", "__builtin__", None)
+        else f"{module}.{cls.__qualname__}"
+    )

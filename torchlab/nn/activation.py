@@ -26,14 +26,14 @@ class _InPlace(Module):
 class ReLU(_InPlace):
     """max(x, 0)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.relu(input, self.inplace)
 
 
 class SiLU(_InPlace):
     """x·σ(x)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.silu(input, self.inplace)
 
 
@@ -44,7 +44,7 @@ class GELU(Module):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
@@ -54,14 +54,14 @@ class GELU(Module):
 class Tanh(Module):
     """tanh(x)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return aten.tanh(input)
 
 
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return aten.sigmoid(input)
 
 
@@ -72,7 +72,7 @@ class LeakyReLU(_InPlace):
         super().__init__(inplace)
         self.negative_slope = negative_slope
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
@@ -86,7 +86,7 @@ class ELU(_InPlace):
         super().__init__(inplace)
         self.alpha = alpha
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -105,14 +105,14 @@ class _AlongDim(Module):
 class Softmax(_AlongDim):
     """exp(x) / Σ exp(x) along `dim`."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_AlongDim):
     """log(softmax(x)) along `dim`, computed without overflow."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.log_softmax(input, self.dim)
 
 

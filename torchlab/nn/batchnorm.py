@@ -28,9 +28,17 @@ class _BatchNorm(Module):
     bias: Any
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -39,9 +47,13 @@ class _BatchNorm(Module):
         self.track_running_stats = track_running_stats
         affine_parameters(self, num_features, affine, affine and bias, device, dtype)
         if track_running_stats:
-            self.register_buffer("running_mean", aten.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer(
+                "running_mean", aten.zeros(num_features, device=device, dtype=dtype)
+            )
             self.register_buffer("running_var", aten.ones(num_features, device=device, dtype=dtype))
-            self.register_buffer("num_batches_tracked", aten.zeros((), dtype=dt.int64, device=device))
+            self.register_buffer(
+                "num_batches_tracked", aten.zeros((), dtype=dt.int64, device=device)
+            )
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
@@ -62,15 +74,19 @@ class _BatchNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def _check_input_dim(self, input: Any) -> None:  # noqa: A002
+    def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in self.ranks:
             raise ValueError(f"expected {self.ranks_text} input (got {input.dim()}D input)")
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
         share = 0.0 if self.momentum is None else self.momentum
         buffers = self._buffers
-        if self.training and self.track_running_stats and buffers["num_batches_tracked"] is not None:
+        if (
+            self.training
+            and self.track_running_stats
+            and buffers["num_batches_tracked"] is not None
+        ):
             buffers["num_batches_tracked"].add_(1)
             if self.momentum is None:
                 share = 1.0 / float(buffers["num_batches_tracked"])
@@ -87,11 +103,21 @@ class _BatchNorm(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
-        unexpected_keys: list[str], error_msgs: list[str],
-    ) -> None:  # fmt: skip
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         key = prefix + "num_batches_tracked"
-        if (local_metadata.get("version") or 0) < 2 and self.track_running_stats and key not in state_dict:
+        if (
+            (local_metadata.get("version") or 0) < 2
+            and self.track_running_stats
+            and key not in state_dict
+        ):
             # Version 1 did not count batches.
             counted = self.num_batches_tracked
             fresh = counted is None or counted.is_meta

@@ -68,10 +68,10 @@ class Sequential(_Ordered):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         """The last module's result."""
         for module in self._modules.values():
-            input = module(input)  # noqa: A001
+            input = module(input)
         return input
 
     def __getitem__(self, idx: Any) -> Any:
@@ -81,12 +81,18 @@ class Sequential(_Ordered):
 
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is "
+                "given."
+            )
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is "
+                "given."
+            )
         for module in list(other):
             self.append(module)
         return self
@@ -156,7 +162,10 @@ class ModuleList(_Ordered):
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
         if not isinstance(modules, Iterable):
-            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got "
+                f"{type(modules).__name__}"
+            )
         for module in list(modules):
             self.append(module)
         return self
@@ -172,7 +181,8 @@ class ModuleList(_Ordered):
         if not runs:
             return f"{self._get_name()}()"
         lines = [
-            indented(f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}", 2) for a, b, text in runs
+            indented(f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}", 2)
+            for a, b, text in runs
         ]
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
@@ -230,18 +240,26 @@ class ModuleDict(Module):
 
 
 def pairs(source: Any, what: str) -> list[tuple[str, Any]]:
-    """(key, value) pairs of a mapping or of an iterable of pairs; TypeError or ValueError if it is none."""
+    """(key, value) pairs of a mapping or of an iterable of pairs; TypeError or ValueError if it
+    is none."""
     if not isinstance(source, Iterable):
-        raise TypeError(f"{what}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}")
+        raise TypeError(
+            f"{what}.update should be called with an iterable of key/value pairs, but got "
+            f"{type(source).__name__}"
+        )
     if isinstance(source, Mapping) or hasattr(source, "items"):
         return list(source.items())  # type: ignore[union-attr]
     found = []
     for i, pair in enumerate(source):
         if not isinstance(pair, Iterable):
-            raise TypeError(f"{what} update sequence element #{i} should be Iterable; is{type(pair).__name__}")
+            raise TypeError(
+                f"{what} update sequence element #{i} should be Iterable; is{type(pair).__name__}"
+            )
         pair = tuple(pair)
         if len(pair) != 2:
-            raise ValueError(f"{what} update sequence element #{i} has length {len(pair)}; 2 is required")
+            raise ValueError(
+                f"{what} update sequence element #{i} has length {len(pair)}; 2 is required"
+            )
         found.append(pair)
     return found
 

@@ -22,13 +22,26 @@ class _Conv(Module):
     dimensions = 0
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         n = self.dimensions
-        kernel_size, stride, dilation = each_of(kernel_size, n), each_of(stride, n), each_of(dilation, n)
+        kernel_size, stride, dilation = (
+            each_of(kernel_size, n),
+            each_of(stride, n),
+            each_of(dilation, n),
+        )
         if not isinstance(padding, str):
             padding = each_of(padding, n)
         _check(in_channels, out_channels, stride, padding, groups, padding_mode)
@@ -56,8 +69,9 @@ class _Conv(Module):
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         reset_bias(self.weight, self.bias)
 
-    def _bordered(self, input: Any) -> tuple[Any, Any]:  # noqa: A002
-        """The input with its border, where that is not zeros, and the padding that is left to do."""
+    def _bordered(self, input: Any) -> tuple[Any, Any]:
+        """The input with its border, where that is not zeros, and the padding that is left to
+        do."""
         if self.padding_mode == "zeros":
             return input, self.padding
         wide = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
@@ -65,7 +79,8 @@ class _Conv(Module):
 
     def extra_repr(self) -> str:
         parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
         ]
         n = self.dimensions
         for name, default in (("padding", (0,) * n), ("dilation", (1,) * n), ("groups", 1)):
@@ -89,11 +104,15 @@ def _check(
             raise ValueError(f"{name} must be divisible by groups")
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+            raise ValueError(
+                f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
+            )
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
     if padding_mode not in _MODES:
-        raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
+        raise ValueError(
+            f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'"
+        )
 
 
 def _border(padding: Any, kernel_size: Any, dilation: Any) -> list[int]:
@@ -113,7 +132,7 @@ class Conv1d(_Conv):
 
     dimensions = 1
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         x, padding = self._bordered(input)
         return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
@@ -123,7 +142,7 @@ class Conv2d(_Conv):
 
     dimensions = 2
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         x, padding = self._bordered(input)
         return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 

@@ -18,7 +18,7 @@ class Dropout(Module):
         self.p = p
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:

@@ -15,7 +15,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -28,20 +28,24 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
         if isinstance(dim, str):
-            raise TypeError("unflatten: dimensions are given by number; named dimensions are not supported")
+            raise TypeError(
+                "unflatten: dimensions are given by number; named dimensions are not supported"
+            )
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(
-                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+                "unflattened_size must be a tuple of ints, but found type "
+                f"{type(unflattened_size).__name__}"
             )
         for i, n in enumerate(unflattened_size):
             if not isinstance(n, int):
                 raise TypeError(
-                    f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} at pos {i}"
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(n).__name__} at pos {i}"
                 )
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

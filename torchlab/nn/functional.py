@@ -14,6 +14,7 @@ from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops import activation as _activation
 from torchlab._core.ops import embedding as _embedding
+from torchlab._core.ops import patches as _patches
 from torchlab._core.tensor import Tensor
 
 _EXTRA = ("sigmoid", "tanh", "relu_")  # operators of torch that are public here, too
@@ -24,7 +25,9 @@ def __getattr__(name: str) -> Any:
         value = registry.function(name, "nn.functional")
     except AttributeError:
         if name not in _EXTRA:
-            raise AttributeError(f"module 'torchlab.nn.functional' has no attribute '{name}'") from None
+            raise AttributeError(
+                f"module 'torchlab.nn.functional' has no attribute '{name}'"
+            ) from None
         value = getattr(aten, name)
     globals()[name] = value
     return value
@@ -64,7 +67,11 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
-    return leaky_relu_(input, negative_slope) if inplace else _activation.leaky_relu.call(input, negative_slope)
+    return (
+        leaky_relu_(input, negative_slope)
+        if inplace
+        else _activation.leaky_relu.call(input, negative_slope)
+    )
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -72,9 +79,15 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return _activation.leaky_relu.inplace(input, negative_slope)
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """x limited to [min_val, max_val]."""
-    return hardtanh_(input, min_val, max_val) if inplace else _activation.hardtanh.call(input, min_val, max_val)
+    return (
+        hardtanh_(input, min_val, max_val)
+        if inplace
+        else _activation.hardtanh.call(input, min_val, max_val)
+    )
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -94,7 +107,9 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    return _activation.hardsigmoid.inplace(input) if inplace else _activation.hardsigmoid.call(input)
+    return (
+        _activation.hardsigmoid.inplace(input) if inplace else _activation.hardsigmoid.call(input)
+    )
 
 
 def softplus(
@@ -115,42 +130,56 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _implicit_dim(name: str, ndim: int) -> int:
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
         stacklevel=3,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`, computed in `dtype` if given."""
     if dim is None:
         dim = _implicit_dim("softmax", input._a.ndim)
     return aten.softmax(input, dim, dtype)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """x − log Σ exp(x) along `dim`, computed in `dtype` if given."""
     if dim is None:
         dim = _implicit_dim("log_softmax", input._a.ndim)
     return aten.log_softmax(input, dim, dtype)
 
 
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """softmax(−x)."""
     if dim is None:
         dim = _implicit_dim("softmin", input._a.ndim)
     return aten.softmax(-input, dim, dtype)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution (arXiv:1611.00712); `hard`: one-hot, with the soft
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (arXiv:1611.00712); `hard`: one-hot, with the
+    soft
     sample's gradient."""
     noise = -aten.log(aten.exponential_(aten.empty_like(aten.detach(logits))))
     soft = aten.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     best = aten.argmax(aten.detach(soft), dim, True)
-    return aten.scatter(aten.zeros_like(aten.detach(logits)), dim, best, 1.0) - aten.detach(soft) + soft
+    return (
+        aten.scatter(aten.zeros_like(aten.detach(logits)), dim, best, 1.0)
+        - aten.detach(soft)
+        + soft
+    )
 
 
 # ---- dropout ------------------------------------------------------------------------------------
@@ -167,54 +196,82 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout that keeps mean and variance of SELU networks."""
     _probability(p)
-    return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
+    return (
+        aten.alpha_dropout_(input, p, training)
+        if inplace
+        else aten.alpha_dropout(input, p, training)
+    )
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Alpha dropout of whole channels."""
     _probability(p)
-    return (aten.feature_alpha_dropout_ if inplace else aten.feature_alpha_dropout)(input, p, training)
+    return (aten.feature_alpha_dropout_ if inplace else aten.feature_alpha_dropout)(
+        input, p, training
+    )
 
 
 def _feature(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    return aten.feature_dropout_(input, p, training) if inplace else aten.feature_dropout(input, p, training)
+    return (
+        aten.feature_dropout_(input, p, training)
+        if inplace
+        else aten.feature_dropout(input, p, training)
+    )
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of (N, C, L) or (C, L) with probability p."""
     _probability(p)
     if input._a.ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input._a.ndim}D input.")
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input._a.ndim}D input."
+        )
     if input._a.ndim == 3:
         return _feature(input, p, training, inplace)
     return aten.squeeze(_feature(aten.unsqueeze(input, 0), p, training, inplace), 0)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of (N, C, H, W) with probability p."""
     _probability(p)
     if input._a.ndim not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input._a.ndim}-D input to dropout2d, which is deprecated and will result in an error "
+            f"dropout2d: Received a {input._a.ndim}-D input to dropout2d, which is deprecated and "
+            "will result in an error "
             "in a future release.",
             stacklevel=2,
         )
     return _feature(input, p, training, inplace)
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of (N, C, D, H, W) with probability p."""
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) with probability p."""
     _probability(p)
     if input._a.ndim not in (4, 5):
         warnings.warn(
-            f"dropout3d: Received a {input._a.ndim}-D input to dropout3d, which is deprecated and will result in an error "
+            f"dropout3d: Received a {input._a.ndim}-D input to dropout3d, which is deprecated and "
+            "will result in an error "
             "in a future release.",
             stacklevel=2,
         )
-    return _feature(input, p, training, inplace)
+    if input._a.ndim == 5:
+        return _feature(input, p, training, inplace)
+    if inplace:
+        return aten.squeeze_(_feature(aten.unsqueeze_(input, 0), p, training, True), 0)
+    return aten.squeeze(_feature(aten.unsqueeze(input, 0), p, training, False), 0)
 
 
 # ---- normalization ------------------------------------------------------------------------------
@@ -225,22 +282,42 @@ def _enough_values(size: Any) -> None:
     for s in size[2:]:
         n *= s
     if n == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
 
 
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Normalizes each channel of (N, C, …); in training, by the batch, and the running statistics move."""
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalizes each channel of (N, C, …); in training, by the batch, and the running statistics
+    move."""
     if training:
         _enough_values(input.shape)
     if eps <= 0.0:
         raise ValueError(f"batch_norm eps must be positive, but got {eps}")
-    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+    return aten.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+    )
 
 
-def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalizes each channel of each sample of (N, C, …)."""
     if use_input_stats:
         size = input.shape
@@ -248,15 +325,24 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         for s in size[2:]:
             spatial *= s
         if spatial == 1:
-            raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
-    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+            raise ValueError(
+                f"Expected more than 1 spatial element when training, got input size {size}"
+            )
+    return aten.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
 
 
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
     """x / (k + alpha · mean of x² over `size` neighbouring channels) ^ beta."""
     dim = input._a.ndim
     if dim < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {dim} "
+            "dimensions)"
+        )
     if input._a.size == 0:
         return input
     shape = input._a.shape
@@ -269,71 +355,160 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 # ---- pooling, sparse ----------------------------------------------------------------------------
 
 
-def max_pool2d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:  # fmt: skip
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
     """`max_pool2d` with the places of the maxima."""
     return aten.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:  # fmt: skip
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
     """`max_pool3d` with the places of the maxima."""
     return aten.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> Any:
     """`adaptive_max_pool2d` with the places of the maxima."""
     return aten.adaptive_max_pool2d(input, output_size, True)
 
 
-def _unpool(n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, size: Any) -> Tensor:
+def _unpool(
+    n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, size: Any
+) -> Tensor:
     kernel, stride, padding = (
-        (v,) * n if isinstance(v, int) else tuple(v) for v in (kernel_size, kernel_size if stride is None else stride, padding)
+        (v,) * n if isinstance(v, int) else tuple(v)
+        for v in (kernel_size, kernel_size if stride is None else stride, padding)
     )
     if size is None:
         spatial = input._a.shape[-n:]
-        size = tuple((m - 1) * s + k - 2 * p for m, s, k, p in zip(spatial, stride, kernel, padding))
+        size = tuple(
+            (m - 1) * s + k - 2 * p for m, s, k, p in zip(spatial, stride, kernel, padding)
+        )
     else:
         size = tuple(size)[-n:]
     return aten.max_unpool(input, indices, size)
 
 
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:  # fmt: skip
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Puts maxima back where they came from, zeros elsewhere."""
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:  # fmt: skip
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Puts maxima back where they came from, zeros elsewhere."""
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:  # fmt: skip
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Puts maxima back where they came from, zeros elsewhere."""
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
-    """weight[input]: (…) → (…, columns). max_norm shrinks the looked-up rows of `weight` in place."""
-    return _embedding.lookup(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """weight[input]: (…) → (…, columns). max_norm shrinks the looked-up rows of `weight` in
+    place."""
+    return _embedding.lookup(
+        input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+    )
 
 
-def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
-                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
-                  padding_idx: int | None = None) -> Tensor:  # fmt: skip
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or maximum of each bag of rows of `weight`."""
-    return _embedding.bags(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
-                           per_sample_weights, include_last_offset, padding_idx)  # fmt: skip
+    return _embedding.bags(
+        input,
+        weight,
+        offsets,
+        max_norm,
+        norm_type,
+        scale_grad_by_freq,
+        mode,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1ᵀ A input2 + b for each output: (…, in1), (…, in2), weight (out, in1, in2) → (…, out)."""
+    """input1ᵀ A input2 + b for each output: (…, in1), (…, in2), weight (out, in1, in2) → (…,
+    out)."""
     left = aten.matmul(aten.unsqueeze(aten.unsqueeze(input1, -2), -2), weight)  # (…, out, 1, in2)
     r = aten.squeeze(aten.matmul(left, aten.unsqueeze(aten.unsqueeze(input2, -2), -1)), (-1,))
     r = aten.squeeze(r, -1)
     return r if bias is None else r + bias
+
+
+def unfold(
+    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """All patches of (N, C, H, W) as columns: (N, C · taps, positions)."""
+    return _patches.unfold(input, kernel_size, dilation, padding, stride)
+
+
+def fold(
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """The sum of patches put back into (N, C, *output_size)."""
+    return _patches.fold(input, output_size, kernel_size, dilation, padding, stride)

@@ -19,7 +19,16 @@ from torchlab.autograd.grad_mode import no_grad
 
 _special = lazy("scipy.special")
 _LINEAR = frozenset(
-    ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+    (
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "sigmoid",
+    )
 )
 
 
@@ -50,7 +59,9 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     """How many inputs an output depends on, and how many outputs an input reaches."""
     if tensor.dim() < 2:
-        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
     outputs, inputs, *window = tensor.shape
     area = math.prod(window)
     return inputs * area, outputs * area
@@ -77,12 +88,18 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
 
 
 def trunc_normal_(
-    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+    tensor: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
 ) -> Any:
     """Normal, but only within [a, b]: uniform numbers through the inverse distribution function."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
             stacklevel=2,
         )
     low, high = (math.erf((x - mean) / std / math.sqrt(2.0)) for x in (a, b))
@@ -161,7 +178,11 @@ def _without_elements(tensor: Any) -> bool:
 
 
 def kaiming_uniform_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
 ) -> Any:
     """Uniform with standard deviation gain / √fan (He et al., 2015); a: leaky_relu's slope."""
     if _without_elements(tensor):
@@ -171,7 +192,11 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
 ) -> Any:
     """Normal with standard deviation gain / √fan."""
     if _without_elements(tensor):
@@ -180,7 +205,8 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """A (semi-)orthogonal matrix times `gain`; dimensions after the first count as one (Saxe et al.,
+    """A (semi-)orthogonal matrix times `gain`; dimensions after the first count as one (Saxe et
+    al.,
     2013)."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")

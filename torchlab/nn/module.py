@@ -1,7 +1,9 @@
 """`nn.Module`: the base of everything that has parameters.
 
-A module is a callable that knows its parameters, buffers and submodules, because assigning one to an
-attribute registers it. What it can do is spread over its parts: being called (`_calls`), walking its
+A module is a callable that knows its parameters, buffers and submodules, because assigning one
+to an
+attribute registers it. What it can do is spread over its parts: being called (`_calls`), walking
+its
 tree (`_traversal`), converting its tensors (`_conversion`), saving and loading (`_state`).
 
 Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.Module.html
@@ -21,10 +23,18 @@ from torchlab.nn._typename import typename
 from torchlab.nn.parameter import Buffer, is_parameter
 
 _HOOKS = (
-    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
-    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-)  # fmt: skip
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 _new_attribute = object.__setattr__
 
 
@@ -39,11 +49,13 @@ class Module(Calls, Traversal, Conversion, State):
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                    f"'{next(iter(kwargs))}'"
                 )
             if args:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                    f"{len(args) + 1} were given"
                 )
         own = self.__dict__
         own["training"] = True
@@ -57,9 +69,11 @@ class Module(Calls, Traversal, Conversion, State):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input: Any) -> Any:  # noqa: A002 - PyTorch's name
+    def forward(self, *input: Any) -> Any:
         """Compute the module's result. Every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
 
     # ---- registering -----------------------------------------------------------------------------
 
@@ -77,7 +91,8 @@ class Module(Calls, Traversal, Conversion, State):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Enter a tensor that belongs to the module's state but is no parameter.
 
-        persistent: whether `state_dict` has it. Raises AttributeError before `Module.__init__`, KeyError
+        persistent: whether `state_dict` has it. Raises AttributeError before `Module.__init__`,
+        KeyError
         for a bad or taken name, TypeError if `tensor` is no tensor.
         """
         buffers = self.__dict__.get("_buffers")
@@ -86,7 +101,8 @@ class Module(Calls, Traversal, Conversion, State):
         self._check_name("buffer", name, buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or "
+                "None required)"
             )
         for hook in GLOBAL.buffer.values():
             replaced = hook(self, name, tensor)
@@ -106,13 +122,16 @@ class Module(Calls, Traversal, Conversion, State):
         if param is not None:
             if not is_parameter(param):
                 raise TypeError(
-                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    "(torch.nn.Parameter or None required)"
                 )
             e = edge_of(param)
             if e is not None and type(e) is not AccumulateGrad:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
-                    f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                    "be created explicitly. To "
+                    f"express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
                 )
             for hook in GLOBAL.parameter.values():
                 replaced = hook(self, name, param)
@@ -133,11 +152,13 @@ class Module(Calls, Traversal, Conversion, State):
     # ---- attributes ------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            found = own.get(table)
-            if found is not None and name in found:
-                return found[name]
+        own = self.__dict__  # unrolled: every use of a weight comes through here
+        if (found := own.get("_parameters")) is not None and name in found:
+            return found[name]
+        if (found := own.get("_buffers")) is not None and name in found:
+            return found[name]
+        if (found := own.get("_modules")) is not None and name in found:
+            return found[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -152,7 +173,8 @@ class Module(Calls, Traversal, Conversion, State):
         if parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
             return
@@ -166,7 +188,8 @@ class Module(Calls, Traversal, Conversion, State):
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
                 )
             modules[name] = _hooked(self, name, value)
             return
@@ -180,7 +203,8 @@ class Module(Calls, Traversal, Conversion, State):
         if buffers is not None and name in buffers:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
+                    "torch.Tensor or None expected)"
                 )
             for hook in GLOBAL.buffer.values():
                 replaced = hook(self, name, value)
@@ -206,7 +230,13 @@ class Module(Calls, Traversal, Conversion, State):
         object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
-        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
+        names = {
+            *dir(type(self)),
+            *self.__dict__,
+            *self._parameters,
+            *self._modules,
+            *self._buffers,
+        }
         return sorted(n for n in names if not n[:1].isdigit())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -240,7 +270,9 @@ class Module(Calls, Traversal, Conversion, State):
         return ""
 
     def __repr__(self) -> str:
-        children = [f"({name}): {indented(repr(module), 2)}" for name, module in self._modules.items()]
+        children = [
+            f"({name}): {indented(repr(module), 2)}" for name, module in self._modules.items()
+        ]
         return layout_repr(self._get_name(), self.extra_repr(), children)
 
 

@@ -11,11 +11,15 @@ from torchlab.nn.module import Module
 from torchlab.nn.parameter import Parameter
 
 
-def affine_parameters(module: Module, shape: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+def affine_parameters(
+    module: Module, shape: Any, weight: bool, bias: bool, device: Any, dtype: Any
+) -> None:
     """Register weight and bias of a normalization, uninitialised, or None in their places."""
     for name, wanted in (("weight", weight), ("bias", bias)):
         if wanted:
-            module.register_parameter(name, Parameter(aten.empty(shape, device=device, dtype=dtype)))
+            module.register_parameter(
+                name, Parameter(aten.empty(shape, device=device, dtype=dtype))
+            )
         else:
             module.register_parameter(name, None)
 
@@ -37,33 +41,46 @@ def _shape(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """(x - mean) / √(var + eps)·weight + bias over the last dimensions, those of `normalized_shape`."""
+    """(x - mean) / √(var + eps)·weight + bias over the last dimensions, those of
+    `normalized_shape`."""
 
     def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         affine_parameters(
-            self, self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
+            self,
+            self.normalized_shape,
+            elementwise_affine,
+            elementwise_affine and bias,
+            device,
+            dtype,
         )
         self.reset_parameters()
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
         )
 
 
 class RMSNorm(_Affine):
-    """x / √(mean(x²) + eps)·weight over the last dimensions; eps None is the dtype's smallest step."""
+    """x / √(mean(x²) + eps)·weight over the last dimensions; eps None is the dtype's smallest
+    step."""
 
     def __init__(
         self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
@@ -77,23 +94,34 @@ class RMSNorm(_Affine):
         self.register_parameter("weight", weight if elementwise_affine else None)
         self.reset_parameters()
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
 
 
 class GroupNorm(_Affine):
     """Normalizes each of `num_groups` groups of channels of (N, C, *), then scales each channel."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-        dtype: Any = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups:
-            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -101,7 +129,7 @@ class GroupNorm(_Affine):
         affine_parameters(self, num_channels, affine, affine and bias, device, dtype)
         self.reset_parameters()
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:

@@ -13,7 +13,8 @@ from torchlab._core.tensor import Parameter, Tensor
 
 
 def _share(cls: type, data: Any) -> Any:
-    """The same memory and version counter as `data`, without history, in a tensor of class `cls`."""
+    """The same memory and version counter as `data`, without history, in a tensor of class
+    `cls`."""
     r = object.__new__(cls)
     r._a, r._k, r._s = data._a, data._k, storage_of(data)
     r._e = r._v = r._g = None
@@ -41,7 +42,8 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> A
 
 
 def _deepcopy_parameter(self: Any, memo: dict[int, Any]) -> Any:
-    """A parameter with a copy of the values; as in PyTorch neither `.grad` nor attributes come along."""
+    """A parameter with a copy of the values; as in PyTorch neither `.grad` nor attributes come
+    along."""
     found = memo.get(id(self))
     if found is None:
         values = aten.clone(aten.detach(self))

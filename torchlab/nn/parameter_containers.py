@@ -70,13 +70,18 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
+            raise TypeError(
+                "ParameterList.extend should be called with an iterable, but got "
+                f"{type(values).__name__}"
+            )
         for value in list(values):
             self.append(value)
         return self
 
     def extra_repr(self) -> str:
-        lines = [f"  ({i}): {_described(v, str(getattr(v, 'dtype', '')))}" for i, v in enumerate(self)]
+        lines = [
+            f"  ({i}): {_described(v, str(getattr(v, 'dtype', '')))}" for i, v in enumerate(self)
+        ]
         return "\n".join(lines)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +104,10 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}').")
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string "
+                f"(type is '{type(key).__name__}')."
+            )
         self._keys[key] = None
         setattr(self, key, _kept(value))
 
@@ -165,7 +173,7 @@ class ParameterDict(Module):
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dict with the same value for each key."""
-        return ParameterDict({k: default for k in keys})
+        return ParameterDict(dict.fromkeys(keys, default))
 
     def keys(self) -> Any:
         """The keys."""
@@ -186,11 +194,12 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         lines = [
-            f"  ({k}): {_described(v, v.type() if isinstance(v, Tensor) else '')}" for k, v in self.items()
+            f"  ({k}): {_described(v, v.type() if isinstance(v, Tensor) else '')}"
+            for k, v in self.items()
         ]
         return "\n".join(lines)
 
-    def __call__(self, input: Any) -> Any:  # noqa: A002
+    def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
 

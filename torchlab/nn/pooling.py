@@ -32,21 +32,31 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """The largest element of each window of (N, C, L)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
             return_indices=self.return_indices,
-        )  # fmt: skip
+        )
 
 
 class MaxPool2d(_MaxPool):
     """The largest element of each window of (N, C, H, W)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
             return_indices=self.return_indices,
-        )  # fmt: skip
+        )
 
 
 class AvgPool1d(Module):
@@ -63,9 +73,14 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
         )
 
     def extra_repr(self) -> str:
@@ -87,11 +102,16 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
             self.divisor_override,
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -109,14 +129,15 @@ class _Adaptive(Module):
 class AdaptiveAvgPool1d(_Adaptive):
     """Means over windows chosen so that (N, C, L) becomes (N, C, output_size)."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a size."""
+    """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
+    size."""
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 

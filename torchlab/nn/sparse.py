@@ -33,7 +33,8 @@ class Embedding(Module):
             padding_idx %= num_embeddings
         if sparse:
             raise ValueError(
-                "Embedding(sparse=True): torchlab has no sparse gradients; leave out sparse=True, the gradient is dense"
+                "Embedding(sparse=True): torchlab has no sparse gradients; leave out "
+                "sparse=True, the gradient is dense"
             )
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -48,7 +49,9 @@ class Embedding(Module):
             self.reset_parameters()
         else:
             if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
@@ -58,16 +61,26 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
         )
 
     def extra_repr(self) -> str:
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         for name, default in (
-            ("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False), ("sparse", False),
-        ):  # fmt: skip
+            ("padding_idx", None),
+            ("max_norm", None),
+            ("norm_type", 2),
+            ("scale_grad_by_freq", False),
+            ("sparse", False),
+        ):
             value = getattr(self, name)
             if value != default:
                 parts.append(f"{name}={value}" if name != "sparse" else "sparse=True")
@@ -75,14 +88,30 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-    ) -> Embedding:  # fmt: skip
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Embedding:
         """An Embedding over a given (num, dim) table; freeze: it wants no gradient."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+        return cls(
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            embeddings,
+            freeze,
+        )
 
 
 __all__ = ["Embedding"]

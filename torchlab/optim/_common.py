@@ -82,7 +82,9 @@ def check_lr(lr: Any, foreach: Any, capturable: bool) -> None:
     """Refuse learning rates that no optimizer takes."""
     if isinstance(lr, Tensor):
         if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+            raise ValueError(
+                "lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
         if lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
     if not 0.0 <= lr:
@@ -90,7 +92,8 @@ def check_lr(lr: Any, foreach: Any, capturable: bool) -> None:
 
 
 def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
-    """`fused` and `foreach` say how PyTorch computes; here they change nothing, but must make sense."""
+    """`fused` and `foreach` say how PyTorch computes; here they change nothing, but must make
+    sense."""
     if fused:
         if differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")

@@ -29,19 +29,31 @@ from torchlab.optim.optimizer import Optimizer
 
 
 class Adam(Optimizer):
-    """m ← β₁m + (1 - β₁)g;  v ← β₂v + (1 - β₂)g²;  p ← p - lr·m̂ / (√v̂ + eps), where m̂ = m / (1 - β₁ᵗ) and
+    """m ← β₁m + (1 - β₁)g;  v ← β₂v + (1 - β₂)g²;  p ← p - lr·m̂ / (√v̂ + eps), where m̂ = m /
+    (1 - β₁ᵗ) and
     v̂ = v / (1 - β₂ᵗ).
 
-    weight_decay: added to g as weight_decay·p; decoupled_weight_decay: p shrinks by 1 - lr·weight_decay
+    weight_decay: added to g as weight_decay·p; decoupled_weight_decay: p shrinks by 1 -
+    lr·weight_decay
     instead. amsgrad: √ of the largest v so far. Raises ValueError for options out of range.
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
-        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_lr(lr, foreach, capturable)
         if not 0.0 <= eps:
             raise ValueError(f"Invalid epsilon value: {eps}")
@@ -51,19 +63,34 @@ class Adam(Optimizer):
         if not 0.0 <= weight_decay:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         _check_betas(betas, foreach, capturable)
-        defaults = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
-            foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
-            decoupled_weight_decay=decoupled_weight_decay,
-        )  # fmt: skip
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
-            for name, value in (("amsgrad", False), ("maximize", False), ("foreach", None), ("capturable", False),
-                                ("differentiable", False), ("fused", None), ("decoupled_weight_decay", False)):  # fmt: skip
+            for name, value in (
+                ("amsgrad", False),
+                ("maximize", False),
+                ("foreach", None),
+                ("capturable", False),
+                ("differentiable", False),
+                ("fused", None),
+                ("decoupled_weight_decay", False),
+            ):
                 group.setdefault(name, value)
             for p in group["params"]:
                 own = self.state.get(p)
@@ -98,13 +125,16 @@ def _check_betas(betas: tuple[Any, Any], foreach: Any, capturable: bool) -> None
     for i, beta in enumerate(betas):
         if isinstance(beta, Tensor):
             if not capturable and foreach:
-                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+                raise ValueError(
+                    f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+                )
             if beta.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
 def _counter(p: Tensor, group: dict[str, Any], value: float = 0.0) -> Tensor:
-    """The 0-d tensor that counts the steps: on the CPU, as PyTorch's, unless capturable or fused."""
+    """The 0-d tensor that counts the steps: on the CPU, as PyTorch's, unless capturable or
+    fused."""
     wide = dt.get_default_dtype() is dt.float64 and not group["fused"]
     place = p.device if group["capturable"] or group["fused"] else "cpu"
     return aten.tensor(value, dtype=dt.float64 if wide else dt.float32, device=place)
@@ -120,10 +150,22 @@ def _start(s: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
 
 
 class _Facts:
-    """A group's options as numbers, and what follows from the count of steps: usually all parameters
+    """A group's options as numbers, and what follows from the count of steps: usually all
+    parameters
     are at the same step, so that it is worked out once."""
 
-    __slots__ = ("lr", "beta1", "beta2", "eps", "decay", "decoupled", "maximize", "t", "root", "rate")
+    __slots__ = (
+        "lr",
+        "beta1",
+        "beta2",
+        "eps",
+        "decay",
+        "decoupled",
+        "maximize",
+        "t",
+        "root",
+        "rate",
+    )
 
     def __init__(self, group: dict[str, Any]) -> None:
         self.lr = number(group["lr"])
@@ -149,7 +191,8 @@ class _Facts:
 
 
 def _array_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Any, f: _Facts) -> None:
-    """The step on arrays. m / (√v / root + eps)·rate is computed as m / (√v + eps·root)·(rate·root): one
+    """The step on arrays. m / (√v / root + eps)·rate is computed as m / (√v +
+    eps·root)·(rate·root): one
     pass over the memory fewer."""
     multiply, add, subtract, divide, sqrt = np.multiply, np.add, np.subtract, np.divide, np.sqrt
     beta2, decay, eps, rate = f.beta2, f.decay, f.eps * f.root, f.rate * f.root
@@ -190,7 +233,9 @@ def _array_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Any, f: _Fa
         wrote(largest)
 
 
-def _tensor_step(p: Any, g: Any, m: Any, v: Any, largest: Any, counter: Any, group: dict[str, Any]) -> None:
+def _tensor_step(
+    p: Any, g: Any, m: Any, v: Any, largest: Any, counter: Any, group: dict[str, Any]
+) -> None:
     """The step in operators."""
     differentiable = group["differentiable"]
     lr = group["lr"] if differentiable else number(group["lr"])

@@ -30,9 +30,13 @@ class _Required:
 
 required = _Required()
 _HOOKS = (
-    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
-    "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
-)  # fmt: skip
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
 _before_step, _after_step = HookDict(), HookDict()  # hooks of every optimizer of the process
 
 
@@ -51,14 +55,20 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # learning-rate schedulers ask for it
         if not (
-            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _before_step or _after_step
+            self._optimizer_step_pre_hooks
+            or self._optimizer_step_post_hooks
+            or _before_step
+            or _after_step
         ):
             return step(self, *args, **kwargs)
         for hook in (*_before_step.values(), *self._optimizer_step_pre_hooks.values()):
             r = hook(self, args, kwargs)
             if r is not None:
                 if not (isinstance(r, tuple) and len(r) == 2):
-                    raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {r}.")
+                    raise RuntimeError(
+                        f"{hook} must return None or a tuple of (new_args, new_kwargs), but got "
+                        f"{r}."
+                    )
                 args, kwargs = r
         result = step(self, *args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_after_step.values()):
@@ -86,8 +96,8 @@ class Optimizer:
             setattr(self, name, HookDict())
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                + typename(params)
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                "dicts, but got " + typename(params)
             )
         self.state: Any = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -104,7 +114,8 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: a dict with "params" and options.
 
-        Raises TypeError or ValueError for what is no leaf tensor, for a parameter that another group
+        Raises TypeError or ValueError for what is no leaf tensor, for a parameter that another
+        group
         has, and for a missing option; then nothing was added.
         """
         if not isinstance(param_group, dict):
@@ -114,7 +125,8 @@ class Optimizer:
             entries: list[Any] = [given]
         elif isinstance(given, set):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets "
                 "will change between runs. Please use a list instead."
             )
         else:
@@ -126,13 +138,17 @@ class Optimizer:
             options["param_names"] = names
         for name, default in self.defaults.items():
             if default is required and name not in options:
-                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+                raise ValueError(
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
+                )
             options.setdefault(name, default)
         for group in self.param_groups:
             if ("param_names" in group) != bool(names):
                 how = "with" if names else "without"
                 raise ValueError(
-                    f"all optimizer param groups should be with/without names. cannot add param group {how} names to the optimizer"
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {how} names to the optimizer"
                 )
         taken = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in taken for p in params):
@@ -144,12 +160,15 @@ class Optimizer:
     def _check_params(self, params: list[Any]) -> None:
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(p))
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is " + typename(p)
+                )
             if not self.defaults.get("differentiable", None) and not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         if len(params) != len({id(p) for p in params}):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; see "
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see "
                 "github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=4,
             )
@@ -167,7 +186,8 @@ class Optimizer:
                     clear_grad(p, False)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters by their gradients. closure: computes the loss anew and returns it."""
+        """Change the parameters by their gradients. closure: computes the loss anew and returns
+        it."""
         raise NotImplementedError(f"{type(self).__name__} has no step(): an optimizer defines one")
 
     # ---- text and pickles ------------------------------------------------------------------------
@@ -214,7 +234,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over state and options. State of floating-point parameters gets their dtype and device.
+        """Take over state and options. State of floating-point parameters gets their dtype and
+        device.
 
         Raises ValueError if groups or their sizes differ; then nothing has changed.
         """
@@ -226,9 +247,16 @@ class Optimizer:
         if len(mine) != len(theirs):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(mine, theirs, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
         by_number = dict(
-            zip(chain.from_iterable(g["params"] for g in theirs), chain.from_iterable(g["params"] for g in mine), strict=True)
+            zip(
+                chain.from_iterable(g["params"] for g in theirs),
+                chain.from_iterable(g["params"] for g in mine),
+                strict=True,
+            )
         )
         options = {number: g for g in theirs for number in g["params"]}
         state: Any = defaultdict(dict)
@@ -250,26 +278,35 @@ class Optimizer:
     # ---- hooks -----------------------------------------------------------------------------------
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return new (args, kwargs)."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new (args,
+        kwargs)."""
         return add_hook(self._optimizer_step_pre_hooks, hook)  # type: ignore[attr-defined]
 
     def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return add_hook(self._optimizer_step_post_hooks, hook)  # type: ignore[attr-defined]
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., None], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` before `state_dict`."""
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another dict."""
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; it may return another dict."""
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., None], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
@@ -280,7 +317,9 @@ def _split_names(entries: list[Any]) -> tuple[list[Any], list[str]]:
     if not named:
         return entries, []
     if len(named) != len(entries):
-        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        raise ValueError(
+            "all optimizer params should be with/without names. Some param names are missing"
+        )
     return [p for _, p in named], [name for name, _ in named]
 
 
@@ -302,5 +341,8 @@ def _placed(p: Tensor, value: Any, options: dict[str, Any], key: Any = None) -> 
 
 
 __all__ = [
-    "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
-]  # fmt: skip
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]

@@ -30,7 +30,7 @@ class Op:
     __slots__ = (
         "name", "overload", "text", "family", "kernel", "vjp", "meta", "expr", "decompose", "py", "method",
         "inplace_form", "out_form", "spaces", "tags", "doc", "promote", "public", "varargs", "autocast",
-        "grad_name", "namespace", "multi", "half", "differentiable", "_schema", "_cache",
+        "grad_name", "namespace", "inline", "half", "differentiable", "_schema", "_cache",
     )  # fmt: skip
 
     def __init__(self, text: str, *, family: str, kernel: Any = None, vjp: Any = None, meta: Any = None,
@@ -38,7 +38,8 @@ class Op:
                  inplace: bool = False, out: bool = False, spaces: tuple[str, ...] = ("torch",),
                  tags: tuple[str, ...] = (), doc: str = "", promote: str = "default", public: bool = True,
                  varargs: bool = False, autocast: str | None = None, grad_name: str | None = None,
-                 namespace: str = "aten", half: bool = True, differentiable: bool | None = None) -> None:  # fmt: skip
+                 namespace: str = "aten", half: bool = True, differentiable: bool | None = None,
+                 inline: tuple[str, str, str] | None = None) -> None:  # fmt: skip
         head = text[: text.index("(")]
         self.name, _, self.overload = head.partition(".")
         self.overload = self.overload or "default"
@@ -63,6 +64,7 @@ class Op:
         self.grad_name = grad_name
         self.namespace = namespace
         self.half = half
+        self.inline = inline  # views: (condition, NumPy expression, kind of the result) for host tensors
         self.differentiable = differentiable
         self._schema: Schema | None = None
         self._cache: dict[str, Any] = {}

@@ -101,6 +101,8 @@ class Places:
             raise IndexError(
                 f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
             ) from None
+        if 0 not in common and any(source[i] == 0 for i in given):
+            raise IndexError("index is out of bounds for dimension with size 0")
         adjacent = not given or given[-1] - given[0] == len(given) - 1
         self.at = (given[0] if given else 0) if adjacent else 0
         kept = [n for n, x in zip(source, arrays, strict=True) if x is None]
@@ -109,7 +111,9 @@ class Places:
         self.key = tuple(slice(None) if x is None else x for x in arrays)
 
     def check(self) -> None:
-        """Raise PyTorch's IndexError for an index outside its dim."""
+        """Raise PyTorch's IndexError for an index outside its dim (if anything is read at all)."""
+        if 0 in self.shape:
+            return
         for d, x in enumerate(self.arrays):
             if x is not None:
                 check_range(x, self.source[d], d)
@@ -125,8 +129,10 @@ class Places:
             if x is not None:
                 wide = np.broadcast_to(x, self.common)
                 own = tuple(s // x.itemsize for s in wide.strides)
-                operands.append((*(0,) * len(before), *own, *(0,) * len(after)))
-                shapes.append(self.shape)
+                shape = (*(1,) * len(before), *self.common, *(1,) * len(after))
+                placed = layout.view_strides(self.common, own, shape)
+                operands.append(placed if placed is not None else layout.contiguous_strides(shape))
+                shapes.append(shape)
         return layout.ti_output_strides(self.shape, shapes, operands)
 
     def positions(self, xp: Any) -> Any:
@@ -150,8 +156,6 @@ class Places:
 def check_range(x: Any, size: int, dim: int) -> None:
     if x.size == 0:
         return
-    if size == 0:
-        raise IndexError("index is out of bounds for dimension with size 0")
     low, high = int(x.min()), int(x.max())
     if low < -size or high >= size:
         bad = low if low < -size else high
@@ -179,7 +183,10 @@ def in_order(xp: Any, r: Any, strides: Any) -> Any:
     if r.size == 0 or tuple(s // size for s in r.strides) == tuple(strides):
         return r
     if layout.is_contiguous(r.shape, tuple(strides)):
-        return r if r.flags.c_contiguous else r.copy(order="C")
+        r = r if r.flags.c_contiguous else r.copy(order="C")
+        # The strides of dims of size 1 say nothing, but PyTorch's are PyTorch's.
+        same = tuple(s // size for s in r.strides) == tuple(strides)
+        return r if same else np.lib.stride_tricks.as_strided(r, r.shape, tuple(s * size for s in strides))
     flat = xp.empty(1 + sum((n - 1) * s for n, s in zip(r.shape, strides, strict=True)), r.dtype)
     made = np.lib.stride_tricks.as_strided(flat, r.shape, tuple(s * size for s in strides))
     made[...] = r

@@ -1,26 +1,21 @@
 """Activation functions of neural networks.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/nn.functional.html#non-linear-activation-functions
-GELU: Hendrycks and Gimpel, arXiv:1606.08415. ELU: arXiv:1511.07289. SELU: arXiv:1706.02515.
+Source of the semantics:
+https://docs.pytorch.org/docs/2.13/nn.functional.html#non-linear-activation-functions
+ELU: arXiv:1511.07289. SELU: arXiv:1706.02515.
 SiLU/swish: arXiv:1710.05941. Mish: arXiv:1908.08681. PReLU: arXiv:1502.01852.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op, pointwise
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.lazy import lazy
 from torchlab._core.ops.kernels import into
-
-special = lazy("scipy.special")
 
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
@@ -40,112 +35,6 @@ def _sigmoid(xp: Any, x: Any) -> Any:
     return 1 / r
 
 
-# ---- GELU ---------------------------------------------------------------------------------------
-
-_TANH_SCALE = math.sqrt(2 / math.pi)
-
-# erf(x) ≈ tanh(x·R(x²)): R from a weighted least-squares fit of atanh(erf(x))/x; within 1.4e-7 in float32.
-# Highest power first; the leading coefficient is positive, so that large |x| saturate.
-_ERF_R = (1.589659348899514e-07, -5.985783777886659e-06, 8.971310370059925e-05, -0.0006257207825636531,
-          -0.00018438249357950956, 0.10276548101966519, 1.1283797055076834)  # fmt: skip
-_BLOCK = 1 << 15  # elements that stay in the cache from one step to the next
-
-
-def _erf(xp: Any, x: Any) -> Any:
-    """erf as a fresh array: SciPy's, but for large float32 arrays by tanh, which NumPy vectorises: eight
-    times as fast."""
-    if x.dtype != np.float32 or x.size < 256 or xp is not np:
-        return special.erf(x)
-    result = np.empty(x.shape, np.float32)
-    source, target = np.ascontiguousarray(x).reshape(-1), result.reshape(-1)
-    for i in range(0, x.size, _BLOCK):
-        y = source[i : i + _BLOCK]
-        t = y * y
-        r = t * np.float32(_ERF_R[0])
-        for c in _ERF_R[1:-1]:
-            r += np.float32(c)
-            r *= t
-        r += np.float32(_ERF_R[-1])
-        r *= y
-        np.tanh(r, out=target[i : i + _BLOCK])
-    return result
-
-
-def _gelu_decomposed(self: Any, approximate: str = "none") -> Any:
-    if approximate == "tanh":
-        return 0.5 * self * (1 + aten.tanh(_TANH_SCALE * (self + 0.044715 * self * self * self)))
-    return 0.5 * self * (1 + aten.erf(self * math.sqrt(0.5)))
-
-
-def _approximation(approximate: str) -> bool:
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError(f"approximate argument must be either none or tanh, got '{approximate}'")
-    return approximate == "tanh"
-
-
-@pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", spaces=_F, method=False, decompose=_gelu_decomposed,
-           vjp={"self": "gelu_backward(g, self, approximate=approximate)"})  # fmt: skip
-def gelu(xp: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
-    """x·Φ(x), Φ the normal distribution function; `approximate="tanh"`: the usual tanh formula."""
-    if _approximation(approximate):
-        t = x * x
-        t *= 0.044715
-        t += 1
-        t *= x
-        t *= _TANH_SCALE
-        t = xp.tanh(t)
-    else:
-        t = _erf(xp, x * x.dtype.type(math.sqrt(0.5)))
-    t += 1
-    t *= x
-    return xp.multiply(t, t.dtype.type(0.5), out=out)
-
-
-def _gelu_slope(self: Any, approximate: str) -> Any:
-    """The derivative of gelu, in operators."""
-    if approximate == "tanh":
-        t = aten.tanh(_TANH_SCALE * (self + 0.044715 * self * self * self))
-        inner = _TANH_SCALE * (1 + 3 * 0.044715 * self * self)
-        return 0.5 * (1 + t) + 0.5 * self * (1 - t * t) * inner
-    density = aten.exp(-0.5 * self * self) * (1 / math.sqrt(2 * math.pi))
-    return 0.5 * (1 + aten.erf(self * math.sqrt(0.5))) + self * density
-
-
-@vjp_helper
-def gelu_curvature(g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
-    """g · grad · gelu''(self)."""
-    if approximate == "tanh":
-        x2 = self * self
-        t = aten.tanh(_TANH_SCALE * (self + 0.044715 * x2 * self))
-        inner = _TANH_SCALE * (1 + 3 * 0.044715 * x2)
-        slope = (1 - t * t) * inner
-        second = slope - self * t * slope * inner + 0.5 * self * (1 - t * t) * (_TANH_SCALE * 6 * 0.044715) * self
-    else:
-        second = (2 - self * self) * aten.exp(-0.5 * self * self) * (1 / math.sqrt(2 * math.pi))
-    return g * grad_output * second
-
-
-@pointwise("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", inplace=False, out=False,
-           public=False, decompose=lambda g, x, approximate="none": g * _gelu_slope(x, approximate),
-           vjp={"grad_output": "gelu_backward(g, self, approximate=approximate)",
-                "self": "gelu_curvature(g, grad_output, self, approximate)"})  # fmt: skip
-def gelu_backward(xp: Any, g: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
-    """grad · gelu'(x)."""
-    one = x.dtype.type
-    x2 = x * x
-    if _approximation(approximate):
-        t = xp.tanh(x * (one(_TANH_SCALE) * (1 + one(0.044715) * x2)))
-        r = x * (1 - t * t)
-        r *= one(0.5 * _TANH_SCALE) * (1 + one(3 * 0.044715) * x2)
-        r += one(0.5) * (1 + t)
-    else:
-        r = xp.exp(x2 * one(-0.5))
-        r *= one(1 / math.sqrt(2 * math.pi))
-        r *= x
-        r += one(0.5) * (1 + _erf(xp, x * one(math.sqrt(0.5))))
-    return xp.multiply(g, r, out=out)
-
-
 # ---- smooth relatives of relu -------------------------------------------------------------------
 
 
@@ -155,9 +44,14 @@ def silu(xp: Any, x: Any, out: Any = None) -> Any:
     return xp.multiply(x, _sigmoid(xp, x), out=out)
 
 
-@pointwise("silu_backward(Tensor grad_output, Tensor self) -> Tensor", inplace=False, out=False, public=False,
-           expr="grad_output * (1 / (1 + exp(-self))) * (1 + self * (1 - 1 / (1 + exp(-self))))",
-           vjp={"grad_output": "silu_backward(g, self)", "self": "silu_curvature(g * grad_output, self)"})  # fmt: skip
+@pointwise(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    inplace=False,
+    out=False,
+    public=False,
+    expr="grad_output * (1 / (1 + exp(-self))) * (1 + self * (1 - 1 / (1 + exp(-self))))",
+    vjp={"grad_output": "silu_backward(g, self)", "self": "silu_curvature(g * grad_output, self)"},
+)
 def silu_backward(xp: Any, g: Any, x: Any, out: Any = None) -> Any:
     """grad · s · (1 + x · (1 − s)), s = sigmoid(x)."""
     s = _sigmoid(xp, x)
@@ -192,10 +86,14 @@ def mish(xp: Any, x: Any, out: Any = None) -> Any:
     return xp.multiply(x, xp.tanh(_softplus(xp, x)), out=out)
 
 
-@_activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-             "elu_slope(g, self, alpha, scale, input_scale)",
-             "where(self <= 0, expm1(self * input_scale) * alpha * scale, self * scale)")  # fmt: skip
-def elu(xp: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1, out: Any = None) -> Any:
+@_activation(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    "elu_slope(g, self, alpha, scale, input_scale)",
+    "where(self <= 0, expm1(self * input_scale) * alpha * scale, self * scale)",
+)
+def elu(
+    xp: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1, out: Any = None
+) -> Any:
     """scale · x where x > 0, else scale · alpha · (exp(x · input_scale) − 1)."""
     one = x.dtype.type
     low = xp.expm1(xp.minimum(x, one(0)) * one(input_scale)) * one(alpha * scale)
@@ -209,8 +107,11 @@ def elu_slope(g: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> An
     return aten.where(self <= 0, low, g * scale)
 
 
-@_activation("celu(Tensor self, Scalar alpha=1) -> Tensor", "elu_slope(g, self, alpha, 1, 1 / alpha)",
-             "where(self <= 0, expm1(self / alpha) * alpha, self)")  # fmt: skip
+@_activation(
+    "celu(Tensor self, Scalar alpha=1) -> Tensor",
+    "elu_slope(g, self, alpha, 1, 1 / alpha)",
+    "where(self <= 0, expm1(self / alpha) * alpha, self)",
+)
 def celu(xp: Any, x: Any, alpha: Any = 1, out: Any = None) -> Any:
     """max(0, x) + min(0, alpha · (exp(x / alpha) − 1))."""
     if alpha == 0:
@@ -218,16 +119,24 @@ def celu(xp: Any, x: Any, alpha: Any = 1, out: Any = None) -> Any:
     return elu.kernel(xp, x, alpha, 1, 1 / alpha, out)
 
 
-@_activation("selu(Tensor self) -> Tensor", f"elu_slope(g, self, {_SELU_ALPHA}, {_SELU_SCALE}, 1)",
-             f"where(self <= 0, expm1(self) * {_SELU_ALPHA * _SELU_SCALE}, self * {_SELU_SCALE})",
-             grad_name="EluBackward0")  # fmt: skip
+@_activation(
+    "selu(Tensor self) -> Tensor",
+    f"elu_slope(g, self, {_SELU_ALPHA}, {_SELU_SCALE}, 1)",
+    f"where(self <= 0, expm1(self) * {_SELU_ALPHA * _SELU_SCALE}, self * {_SELU_SCALE})",
+    grad_name="EluBackward0",
+)
 def selu(xp: Any, x: Any, out: Any = None) -> Any:
     """ELU with the constants that keep mean 0 and variance 1."""
     return elu.kernel(xp, x, _SELU_ALPHA, _SELU_SCALE, 1, out)
 
 
-@_activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "softplus_slope(g, self, beta, threshold)",
-             "where(self * beta > threshold, self, log1p(exp(self * beta)) / beta)", inplace=False, out=True)  # fmt: skip
+@_activation(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    "softplus_slope(g, self, beta, threshold)",
+    "where(self * beta > threshold, self, log1p(exp(self * beta)) / beta)",
+    inplace=False,
+    out=True,
+)
 def softplus(xp: Any, x: Any, beta: Any = 1, threshold: Any = 20, out: Any = None) -> Any:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
     one = x.dtype.type
@@ -242,8 +151,13 @@ def softplus_slope(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
     return aten.where(t > threshold, g, g * aten.sigmoid(t))
 
 
-@_activation("log_sigmoid(Tensor self) -> Tensor", "g * sigmoid(-self)", "minimum(self, 0) - log1p(exp(-abs(self)))",
-             inplace=False, out=True)  # fmt: skip
+@_activation(
+    "log_sigmoid(Tensor self) -> Tensor",
+    "g * sigmoid(-self)",
+    "minimum(self, 0) - log1p(exp(-abs(self)))",
+    inplace=False,
+    out=True,
+)
 def log_sigmoid(xp: Any, x: Any, out: Any = None) -> Any:
     """log(sigmoid(x)), without overflow."""
     r = xp.log1p(xp.exp(-xp.abs(x)))
@@ -253,23 +167,34 @@ def log_sigmoid(xp: Any, x: Any, out: Any = None) -> Any:
 # ---- piecewise linear ---------------------------------------------------------------------------
 
 
-@_activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "leaky_relu_backward(g, self, negative_slope)",
-             "where(self > 0, self, self * negative_slope)")  # fmt: skip
+@_activation(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    "leaky_relu_backward(g, self, negative_slope)",
+    "where(self > 0, self, self * negative_slope)",
+)
 def leaky_relu(xp: Any, x: Any, negative_slope: Any = 0.01, out: Any = None) -> Any:
     """x where x > 0, else negative_slope · x."""
     return into(xp.where(x > 0, x, x * x.dtype.type(negative_slope)), out)
 
 
-@pointwise("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor", inplace=False, out=False,
-           public=False, expr="where(self > 0, grad_output, grad_output * negative_slope)",
-           vjp={"grad_output": "leaky_relu_backward(g, self, negative_slope)", "self": "zeros_like(self)"})  # fmt: skip
+@pointwise(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
+    inplace=False,
+    out=False,
+    public=False,
+    expr="where(self > 0, grad_output, grad_output * negative_slope)",
+    vjp={"grad_output": "leaky_relu_backward(g, self, negative_slope)", "self": "zeros_like(self)"},
+)
 def leaky_relu_backward(xp: Any, g: Any, x: Any, negative_slope: Any, out: Any = None) -> Any:
     """grad where x > 0, else negative_slope · grad."""
     return into(xp.where(x > 0, g, g * g.dtype.type(negative_slope)), out)
 
 
-@_activation("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-             "masked(g, (self > min_val) & (self < max_val))", "minimum(maximum(self, min_val), max_val)")  # fmt: skip
+@_activation(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    "masked(g, (self > min_val) & (self < max_val))",
+    "minimum(maximum(self, min_val), max_val)",
+)
 def hardtanh(xp: Any, x: Any, min_val: Any = -1, max_val: Any = 1, out: Any = None) -> Any:
     """x limited to [min_val, max_val]."""
     if min_val > max_val:
@@ -278,8 +203,12 @@ def hardtanh(xp: Any, x: Any, min_val: Any = -1, max_val: Any = 1, out: Any = No
     return xp.minimum(xp.maximum(x, one(min_val)), one(max_val), out=out)
 
 
-@_activation("hardsigmoid(Tensor self) -> Tensor", "masked(g / 6, (self > -3) & (self < 3))",
-             "minimum(maximum(self + 3, 0), 6) / 6", out=True)  # fmt: skip
+@_activation(
+    "hardsigmoid(Tensor self) -> Tensor",
+    "masked(g / 6, (self > -3) & (self < 3))",
+    "minimum(maximum(self + 3, 0), 6) / 6",
+    out=True,
+)
 def hardsigmoid(xp: Any, x: Any, out: Any = None) -> Any:
     """min(max(x + 3, 0), 6) / 6."""
     one = x.dtype.type
@@ -292,35 +221,54 @@ def hardswish_slope(g: Any, self: Any) -> Any:
     return aten.where(self <= -3, 0, aten.where(self < 3, g * (self / 3 + 0.5), g))
 
 
-@_activation("hardswish(Tensor self) -> Tensor", "hardswish_slope(g, self)",
-             "self * minimum(maximum(self + 3, 0), 6) / 6", out=True)  # fmt: skip
+@_activation(
+    "hardswish(Tensor self) -> Tensor",
+    "hardswish_slope(g, self)",
+    "self * minimum(maximum(self + 3, 0), 6) / 6",
+    out=True,
+)
 def hardswish(xp: Any, x: Any, out: Any = None) -> Any:
     """x · hardsigmoid(x)."""
     return xp.multiply(x, hardsigmoid.kernel(xp, x), out=out)
 
 
-@_activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", "threshold_backward(g, self, threshold)",
-             "where(self <= threshold, value, self)")  # fmt: skip
+@_activation(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    "threshold_backward(g, self, threshold)",
+    "where(self <= threshold, value, self)",
+)
 def threshold_op(xp: Any, x: Any, threshold: Any, value: Any, out: Any = None) -> Any:
     """x where x > threshold, else value."""
     return into(xp.where(x <= threshold, x.dtype.type(value), x), out)
 
 
-@_activation("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "masked(g, (self > lambd) | (self < -lambd))",
-             "where((self >= -lambd) & (self <= lambd), 0, self)", inplace=False, out=True)  # fmt: skip
+@_activation(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    "masked(g, (self > lambd) | (self < -lambd))",
+    "where((self >= -lambd) & (self <= lambd), 0, self)",
+    inplace=False,
+    out=True,
+)
 def hardshrink_op(xp: Any, x: Any, lambd: Any = 0.5, out: Any = None) -> Any:
     """x outside [−lambd, lambd], else 0."""
     return into(xp.where((x >= -lambd) & (x <= lambd), x.dtype.type(0), x), out)
 
 
-@_activation("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "masked(g, (self > lambd) | (self < -lambd))",
-             "where(self > lambd, self - lambd, where(self < -lambd, self + lambd, 0 * self))", inplace=False, out=True)  # fmt: skip
+@_activation(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    "masked(g, (self > lambd) | (self < -lambd))",
+    "where(self > lambd, self - lambd, where(self < -lambd, self + lambd, 0 * self))",
+    inplace=False,
+    out=True,
+)
 def softshrink_op(xp: Any, x: Any, lambd: Any = 0.5, out: Any = None) -> Any:
     """x moved towards 0 by lambd; 0 inside [−lambd, lambd]."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}")
     one = x.dtype.type
-    return into(xp.where(x > lambd, x - one(lambd), xp.where(x < -lambd, x + one(lambd), x * one(0))), out)
+    return into(
+        xp.where(x > lambd, x - one(lambd), xp.where(x < -lambd, x + one(lambd), x * one(0))), out
+    )
 
 
 @face("celu", method=False, spaces=_TORCH_F)
@@ -350,7 +298,11 @@ def selu_(self: Any) -> Any:
 @face("threshold", method=False, spaces=_TORCH_F)
 def threshold(self: Any, threshold: Any, value: Any, inplace: bool = False) -> Any:
     """x where x > threshold, else value."""
-    return threshold_op.inplace(self, threshold, value) if inplace else threshold_op.call(self, threshold, value)
+    return (
+        threshold_op.inplace(self, threshold, value)
+        if inplace
+        else threshold_op.call(self, threshold, value)
+    )
 
 
 @face("threshold_", method=False, spaces=_TORCH_F)
@@ -390,9 +342,14 @@ def tanhshrink(self: Any) -> Any:
 # ---- with a second operand ----------------------------------------------------------------------
 
 
-@pointwise("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", public=False, inplace=False, out=False,
-           expr="where(self > 0, self, weight * self)",
-           vjp={"self": "where(self > 0, g, g * weight)", "weight": "where(self > 0, 0, g * self)"})  # fmt: skip
+@pointwise(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    public=False,
+    inplace=False,
+    out=False,
+    expr="where(self > 0, self, weight * self)",
+    vjp={"self": "where(self > 0, g, g * weight)", "weight": "where(self > 0, 0, g * self)"},
+)
 def _prelu_kernel(xp: Any, x: Any, weight: Any, out: Any = None) -> Any:
     """x where x > 0, else weight · x."""
     return into(xp.where(x > 0, x, x * weight), out)
@@ -400,11 +357,13 @@ def _prelu_kernel(xp: Any, x: Any, weight: Any, out: Any = None) -> Any:
 
 @composite("prelu(Tensor self, Tensor weight) -> Tensor", spaces=_TORCH_F)
 def prelu(self: Any, weight: Any) -> Any:
-    """x where x > 0, else weight · x; `weight` has one element, or one for each channel (dimension 1)."""
+    """x where x > 0, else weight · x; `weight` has one element, or one for each channel (dimension
+    1)."""
     a, w = self._a, weight._a
     if self._k.dtype is not weight._k.dtype:
         raise RuntimeError(
-            f"prelu: Type promoting not supported. Got {self._k.dtype.scalar_name} and {weight._k.dtype.scalar_name}"
+            f"prelu: Type promoting not supported. Got {self._k.dtype.scalar_name} and "
+            f"{weight._k.dtype.scalar_name}"
         )
     if w.size != 1:
         channels = a.shape[1] if a.ndim >= 2 else 1
@@ -412,11 +371,14 @@ def prelu(self: Any, weight: Any) -> Any:
             raise RuntimeError("Not allow zero-dim input tensor.")
         if channels != w.size:
             raise RuntimeError(
-                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {w.size} and "
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{w.size} and "
                 f"channel size = {channels}."
             )
     if w.ndim > 1:
-        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}"
+        )
     if a.ndim >= 2 and w.ndim == 1:
         weight = aten.view(weight, (1, -1, *(1,) * (a.ndim - 2)))
     return _prelu_kernel.call(self, weight)
@@ -428,7 +390,9 @@ def _glu_shape(a: Any, dim: int) -> tuple[int, int]:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     d = layout.wrap_dim(dim, a.ndim)
     if a.shape[d] % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {a.shape[d]}")
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {d} is size {a.shape[d]}"
+        )
     return d, a.shape[d] // 2
 
 
@@ -447,7 +411,13 @@ def glu_backward(g: Any, self: Any, dim: int) -> Any:
     return aten.cat([left, left * a * (1 - s)], d)
 
 
-@op("glu(Tensor self, int dim=-1) -> Tensor", method=False, spaces=_F, vjp={"self": "glu_backward(g, self, dim)"}, meta=_glu_meta)
+@op(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    method=False,
+    spaces=_F,
+    vjp={"self": "glu_backward(g, self, dim)"},
+    meta=_glu_meta,
+)
 def glu(xp: Any, x: Any, dim: int) -> Any:
     """The first half along `dim` times the sigmoid of the second (arXiv:1612.08083)."""
     d, n = _glu_shape(x, dim)
@@ -458,26 +428,45 @@ def glu(xp: Any, x: Any, dim: int) -> Any:
 # rrelu draws one slope for each element that is not positive, in order, as PyTorch does.
 
 
-@pointwise("rrelu_with_noise(Tensor self, Tensor noise) -> Tensor", public=False, out=False, expr="self * noise",
-           vjp={"self": "g * noise"})  # fmt: skip
+@pointwise(
+    "rrelu_with_noise(Tensor self, Tensor noise) -> Tensor",
+    public=False,
+    out=False,
+    expr="self * noise",
+    vjp={"self": "g * noise"},
+)
 def rrelu_with_noise(xp: Any, x: Any, noise: Any, out: Any = None) -> Any:
     """x times its slope."""
     return xp.multiply(x, noise, out=out)
 
 
 @face("rrelu", method=False, spaces=_TORCH_F)
-def rrelu(self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
-    """x where x > 0, else slope · x: a random slope from [lower, upper] in training, their mean else
+def rrelu(
+    self: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Any:
+    """x where x > 0, else slope · x: a random slope from [lower, upper] in training, their mean
+    else
     (arXiv:1505.00853)."""
     if lower > upper:
         raise RuntimeError(
-            f"rrelu: Lower bound should be less than or equal to the upper bound, but got {lower} and {upper}"
+            f"rrelu: Lower bound should be less than or equal to the upper bound, but got {lower} "
+            f"and {upper}"
         )
     if not training:
         slope = (lower + upper) / 2
         return leaky_relu.inplace(self, slope) if inplace else leaky_relu.call(self, slope)
     x = aten.detach(self)
     low = aten.le(x, 0)
-    draws = aten.uniform_(aten.empty((int(aten.sum(low).item()),), dtype=dt.float64, device=self._k.device), lower, upper)
+    draws = aten.uniform_(
+        aten.empty((int(aten.sum(low).item()),), dtype=dt.float64, device=self._k.device),
+        lower,
+        upper,
+    )
     slopes = aten.masked_scatter(aten.ones_like(x), low, aten.to(draws, self._k.dtype))
-    return rrelu_with_noise.inplace(self, slopes) if inplace else rrelu_with_noise.call(self, slopes)
+    return (
+        rrelu_with_noise.inplace(self, slopes) if inplace else rrelu_with_noise.call(self, slopes)
+    )

@@ -270,7 +270,7 @@ abs = unary(  # noqa: A001 - PyTorch's name
     doc="The absolute value; of complex numbers a real tensor.",
 )  # fmt: skip
 sign = unary("sign", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="−1, 0 or 1.")
-sgn = unary("sgn", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="x / |x|, 0 at 0.")
+sgn = unary("sgn", np.sign, expr="sign(self)", vjp={"self": "sgn_backward(g, self, result)"}, doc="x / |x|, 0 at 0.")
 reciprocal = unary(
     "reciprocal", np.reciprocal, promote="float", expr="1 / self", vjp={"self": "-g * conj_of(result * result)"}, doc="1 / self.",
 )  # fmt: skip

@@ -41,7 +41,9 @@ def _meta(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> A
 def _decomposed(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
     scores = aten.matmul(q * scale, aten.transpose(k, -2, -1))
     if mask is not None:
-        scores = aten.where(mask, scores, -math.inf) if mask._k.dtype.name == "bool" else scores + mask
+        scores = (
+            aten.where(mask, scores, -math.inf) if mask._k.dtype.name == "bool" else scores + mask
+        )
     if is_causal:
         mask = aten.to(wrap(causal_mask(*scores._a.shape[-2:])), q._k.device)
         scores = aten.masked_fill(scores, mask, -math.inf)
@@ -49,13 +51,24 @@ def _decomposed(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     return aten.matmul(p, v), p
 
 
-@op("_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
-    "(Tensor output, Tensor probabilities)", public=False, meta=_meta, decompose=_decomposed, autocast="lower",
+@op(
+    "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, "
+    "bool is_causal, float scale) -> "
+    "(Tensor output, Tensor probabilities)",
+    public=False,
+    meta=_meta,
+    decompose=_decomposed,
+    autocast="lower",
     grad_name="ScaledDotProductFlashAttentionForCpuBackward0",
-    vjp={"query, key, value, attn_mask": "attention_backward(g0, g1, query, key, value, attn_mask, result1, is_causal, scale, "
-                                         "needs)"})  # fmt: skip
+    vjp={
+        "query, key, value, attn_mask": "attention_backward(g0, g1, query, key, value, attn_mask, "
+        "result1, is_causal, scale, "
+        "needs)"
+    },
+)
 def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
-    """softmax(q kᵀ · scale + mask) v, and the probabilities. Rows without any admitted key are zero."""
+    """softmax(q kᵀ · scale + mask) v, and the probabilities. Rows without any admitted key are
+    zero."""
     s = xp.matmul(q * q.dtype.type(scale), xp.swapaxes(k, -1, -2))
     low = -xp.inf
     if mask is not None:
@@ -68,7 +81,9 @@ def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale
     if s.size:
         top = xp.maximum.reduce(s, axis=-1, keepdims=True)
         if mask is not None:
-            top = xp.where(top == low, s.dtype.type(0), top)  # exp(−inf − 0) = 0, where −inf + inf is NaN
+            top = xp.where(
+                top == low, s.dtype.type(0), top
+            )  # exp(−inf − 0) = 0, where −inf + inf is NaN
         s -= top
         xp.exp(s, out=s)
         total = row_sum(xp, s)
@@ -79,9 +94,25 @@ def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale
 
 
 @vjp_helper
-def attention_backward(g: Any, gp: Any, q: Any, k: Any, v: Any, mask: Any, p: Any, is_causal: bool, scale: float, needs: Any) -> Any:
+def attention_backward(
+    g: Any,
+    gp: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    p: Any,
+    is_causal: bool,
+    scale: float,
+    needs: Any,
+) -> Any:
     """The gradients of query, key, value and a mask of numbers."""
-    if gp is None and not grad_enabled() and not needs[3] and q._a.shape[:-2] == k._a.shape[:-2] == v._a.shape[:-2]:
+    if (
+        gp is None
+        and not grad_enabled()
+        and not needs[3]
+        and q._a.shape[:-2] == k._a.shape[:-2] == v._a.shape[:-2]
+    ):
         return (*_attention_backward.call(g, q, k, v, p, scale), None)
     if grad_enabled():  # once more from the inputs, so that it can be differentiated again
         p = _decomposed(q, k, v, mask, is_causal, scale)[1]
@@ -96,9 +127,13 @@ def attention_backward(g: Any, gp: Any, q: Any, k: Any, v: Any, mask: Any, p: An
     )
 
 
-@op("_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor probabilities, float scale) -> "
-    "(Tensor, Tensor, Tensor)", public=False,
-    meta=lambda g, q, k, v, p, s: tuple(MetaArray(t.shape, t.dtype) for t in (q, k, v)))  # fmt: skip
+@op(
+    "_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor "
+    "probabilities, float scale) -> "
+    "(Tensor, Tensor, Tensor)",
+    public=False,
+    meta=lambda g, q, k, v, p, s: tuple(MetaArray(t.shape, t.dtype) for t in (q, k, v)),
+)
 def _attention_backward(xp: Any, g: Any, q: Any, k: Any, v: Any, p: Any, scale: float) -> Any:
     """The three gradients from the saved probabilities."""
     gv = xp.matmul(xp.swapaxes(p, -1, -2), g)
@@ -113,35 +148,55 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
     for t in (q, k, v):
         if t._a.ndim < 2:
             raise RuntimeError(
-                "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got "
+                "scaled_dot_product_attention: Expected query, key, and value to all be at least "
+                "2 dimensional, but got "
                 f"Query dim: {q._a.ndim}, Key dim: {k._a.ndim} and Value dim: {v._a.ndim} instead."
             )
     if not q._k.dtype is k._k.dtype is v._k.dtype:
         raise RuntimeError(
-            "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, but got query.dtype: "
+            "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, "
+            "but got query.dtype: "
             f"{q.dtype} key.dtype: {k.dtype} and value.dtype: {v.dtype} instead."
         )
     if q._a.shape[-1] != k._a.shape[-1] or k._a.shape[-2] != v._a.shape[-2]:
         raise RuntimeError(
-            f"scaled_dot_product_attention: query {list(q._a.shape)}, key {list(k._a.shape)} and value "
+            f"scaled_dot_product_attention: query {list(q._a.shape)}, key {list(k._a.shape)} and "
+            "value "
             f"{list(v._a.shape)} do not fit: (…, L, E), (…, S, E), (…, S, V) expected"
         )
     if mask is not None:
         if is_causal:
-            raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-        if mask._k.dtype.name != "bool" and mask._k.dtype is not q._k.dtype and mask._k.dtype.name != "float32":
             raise RuntimeError(
-                "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float or to match query dtype, but "
+                "scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                "is_causal=True"
+            )
+        if (
+            mask._k.dtype.name != "bool"
+            and mask._k.dtype is not q._k.dtype
+            and mask._k.dtype.name != "float32"
+        ):
+            raise RuntimeError(
+                "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float or to "
+                "match query dtype, but "
                 f"got attn_mask.dtype: {mask.dtype} and query.dtype: {q.dtype} instead."
             )
 
 
 @face("scaled_dot_product_attention", method=False, spaces=("nn.functional",))
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, scale: Any = None, enable_gqa: bool = False) -> Any:  # fmt: skip
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
     """softmax(query keyᵀ · scale + mask) value: (…, L, E), (…, S, E), (…, S, V) → (…, L, V).
 
-    attn_mask: True where a query may look, or numbers to add; rows that may look nowhere give zeros.
+    attn_mask: True where a query may look, or numbers to add; rows that may look nowhere give
+    zeros.
     scale: 1 / √E unless given. enable_gqa: fewer heads of key and value, each for several of query.
     """
     _check(query, key, value, attn_mask, is_causal)
@@ -152,7 +207,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if enable_gqa:
         heads = query._a.shape[-3]
         key, value = (
-            t if t._a.shape[-3] == heads else aten.repeat_interleave(t, heads // t._a.shape[-3], -3) for t in (key, value)
+            t if t._a.shape[-3] == heads else aten.repeat_interleave(t, heads // t._a.shape[-3], -3)
+            for t in (key, value)
         )
     out, p = attention.call(query, key, value, attn_mask, is_causal, float(scale))
     if dropout_p > 0:

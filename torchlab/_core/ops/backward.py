@@ -20,6 +20,16 @@ def conj_of(x: Any) -> Any:
 
 
 @vjp_helper
+def sgn_backward(g: Any, x: Any, result: Any) -> Any:
+    """The part of g across the direction z / |z|, over |z|; 0 at 0 and for real tensors."""
+    if not x._k.dtype.is_complex:
+        return aten.zeros_like(g)
+    size = aten.abs(x)
+    along = aten.real(g * aten.conj(result))
+    return aten.masked_fill((g - along * result) / size, size == 0, 0)
+
+
+@vjp_helper
 def masked(g: Any, mask: Any) -> Any:
     """g where the mask holds, else 0: never a product, so NaN does not leak."""
     return aten.where(mask, g, 0)

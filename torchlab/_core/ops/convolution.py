@@ -3,13 +3,15 @@
 Note: three operators that are closed under differentiation
     A convolution is linear in the input x and in the weight w. With
         y  = conv(x, w)             (N, I, …), (O, I/groups, …) → (N, O, …)
-        gx = input_grad(g, w)       the gradient of x; as a forward operation, the transposed convolution
+        gx = input_grad(g, w)       the gradient of x; as a forward operation, the transposed
+        convolution
         gw = weight_grad(g, x)      the gradient of w
     each of the three has the other two as its gradients, so that derivatives of any order are made
     of them. `convolution` is PyTorch's operator with the flag `transposed`.
 
 Note: how it is computed
-    For each sample the patches are copied into a matrix of (I·k, positions) that stays in the cache,
+    For each sample the patches are copied into a matrix of (I·k, positions) that stays in the
+    cache,
     and BLAS multiplies it with the weight (O, I·k) straight into the result: on one core this is
     faster than one large product, for which the matrix of all patches would go through memory.
 Source: https://docs.pytorch.org/docs/2.13/nn.functional.html#convolution-functions
@@ -39,9 +41,15 @@ def _forward_shape(x: Any, w: Any, stride: Any, padding: Any, dilation: Any) -> 
     return (x[0], w[0], *(_out_size(*s) for s in sizes))
 
 
-def _transposed_shape(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int) -> Any:
+def _transposed_shape(
+    x: Any, w: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
+) -> Any:
     sizes = zip(x[2:], w[2:], stride, padding, dilation, output_padding, strict=True)
-    return (x[0], w[1] * groups, *((n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in sizes))
+    return (
+        x[0],
+        w[1] * groups,
+        *((n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in sizes),
+    )
 
 
 def _check_channels(x: Any, w: Any, bias: Any, transposed: bool, groups: int) -> None:
@@ -51,42 +59,58 @@ def _check_channels(x: Any, w: Any, bias: Any, transposed: bool, groups: int) ->
     xs, ws = list(x.shape), list(w.shape)
     if x.dtype != w.dtype:
         names = [dt.from_numpy(t.dtype).scalar_name for t in (x, w)]
-        raise RuntimeError(f"Input type ({names[0]}) and weight type ({names[1]}) should be the same")
+        raise RuntimeError(
+            f"Input type ({names[0]}) and weight type ({names[1]}) should be the same"
+        )
     if bias is not None and bias.dtype != x.dtype:
         names = [dt.from_numpy(t.dtype).scalar_name for t in (x, bias)]
         raise RuntimeError(f"Input type ({names[0]}) and bias type ({names[1]}) should be the same")
     if x.ndim != w.ndim:
         raise RuntimeError(
-            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight{ws}, but got {x.ndim}-dimensional "
+            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight{ws}, but got "
+            f"{x.ndim}-dimensional "
             f"input of size {xs} instead"
         )
     what = "transposed=1, " if transposed else ""
     if ws[0] < groups:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            "got weight of size "
             f"{ws} instead"
         )
     if ws[0] % groups:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            "but got weight of size "
             f"{ws} instead"
         )
     channels = ws[0] if transposed else ws[1] * groups
     if xs[1] != channels:
         raise RuntimeError(
-            f"Given {what}groups={groups}, weight of size {ws}, expected input{xs} to have {channels} channels, but got "
+            f"Given {what}groups={groups}, weight of size {ws}, expected input{xs} to have "
+            f"{channels} channels, but got "
             f"{xs[1]} channels instead"
         )
     out = ws[1] * groups if transposed else ws[0]
     if bias is not None and bias.shape != (out,):
         raise RuntimeError(
-            f"Given {what}weight of size {ws}, expected bias to be 1-dimensional with {out} elements, but got bias of "
+            f"Given {what}weight of size {ws}, expected bias to be 1-dimensional with {out} "
+            "elements, but got bias of "
             f"size {list(bias.shape)} instead"
         )
 
 
-def _check(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
-           groups: int) -> None:  # fmt: skip
+def _check(
+    x: Any,
+    w: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> None:
     """Raise PyTorch's errors for shapes that do not fit."""
     if any(v < 0 for v in padding):
         raise RuntimeError("negative padding is not supported")
@@ -99,7 +123,8 @@ def _check(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, 
         for o, s, d in zip(output_padding, stride, dilation, strict=True):
             if o >= s and o >= d:
                 raise RuntimeError(
-                    f"output padding must be smaller than either stride or dilation, but got output_padding "
+                    "output padding must be smaller than either stride or dilation, but got "
+                    "output_padding "
                     f"{list(output_padding)}, stride {list(stride)}, dilation {list(dilation)}"
                 )
         return
@@ -107,7 +132,8 @@ def _check(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, 
     kernel = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
     if any(k > n for k, n in zip(kernel, padded, strict=True)):
         raise RuntimeError(
-            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel "
+            "size: "
             f"({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual input size"
         )
 
@@ -119,7 +145,9 @@ def _pad(xp: Any, x: Any, padding: Any) -> Any:
     if not any(padding):
         return x
     inner = tuple(slice(p, p + n) for n, p in zip(x.shape[2:], padding, strict=True))
-    r = xp.zeros((*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True))), x.dtype)
+    r = xp.zeros(
+        (*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True))), x.dtype
+    )
     r[(..., *inner)] = x
     return r
 
@@ -138,7 +166,9 @@ def _pointwise(kernel: Any, stride: Any) -> bool:
     return all(k == 1 for k in kernel) and all(s == 1 for s in stride)
 
 
-def conv_forward(xp: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_forward(
+    xp: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """(N, I, …), (O, I / groups, …) → (N, O, …)."""
     shape = _forward_shape(x.shape, w.shape, stride, padding, dilation)
     n, o, spatial = shape[0], shape[1], shape[2:]
@@ -164,7 +194,9 @@ def conv_forward(xp: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: A
     return result.reshape(shape)
 
 
-def conv_input_grad(xp: Any, g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_input_grad(
+    xp: Any, g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """The transposed convolution: (N, O, …), (O, I / groups, …) → `shape` = (N, I, …)."""
     n, o = g.shape[:2]
     kernel, spatial = w.shape[2:], g.shape[2:]
@@ -179,7 +211,10 @@ def conv_input_grad(xp: Any, g: Any, w: Any, shape: Any, stride: Any, padding: A
         else:
             taps = list(itertools.product(*(range(k) for k in kernel)))
             places = [
-                tuple(slice(t * d, t * d + (m - 1) * s + 1, s) for t, d, m, s in zip(tap, dilation, spatial, stride))
+                tuple(
+                    slice(t * d, t * d + (m - 1) * s + 1, s)
+                    for t, d, m, s in zip(tap, dilation, spatial, stride)
+                )
                 for tap in taps
             ]
             patches = xp.empty((groups, weight.shape[1], positions), g.dtype)
@@ -196,7 +231,9 @@ def conv_input_grad(xp: Any, g: Any, w: Any, shape: Any, stride: Any, padding: A
     return result
 
 
-def conv_weight_grad(xp: Any, g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_weight_grad(
+    xp: Any, g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """(N, O, …), (N, I, …) → `shape` = (O, I / groups, …)."""
     n, o = g.shape[:2]
     kernel, spatial = shape[2:], g.shape[2:]
@@ -216,10 +253,20 @@ def conv_weight_grad(xp: Any, g: Any, x: Any, shape: Any, stride: Any, padding: 
 # ---- operators ----------------------------------------------------------------------------------
 
 
-def _result_shape(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
-                  groups: int) -> tuple[int, ...]:  # fmt: skip
+def _result_shape(
+    x: Any,
+    w: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> tuple[int, ...]:
     if transposed:
-        return _transposed_shape(x.shape, w.shape, stride, padding, dilation, output_padding, groups)
+        return _transposed_shape(
+            x.shape, w.shape, stride, padding, dilation, output_padding, groups
+        )
     return _forward_shape(x.shape, w.shape, stride, padding, dilation)
 
 
@@ -228,15 +275,37 @@ def _convolution_meta(x: Any, w: Any, bias: Any, *geometry: Any) -> Any:
     return MetaArray(_result_shape(x, w, *geometry), x.dtype)
 
 
-@op("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", method=False, meta=_convolution_meta, autocast="lower",
-    vjp={"input, weight, bias": "convolution_vjp(g, input, weight, stride, padding, dilation, transposed, groups, needs)"})  # fmt: skip
-def convolution(xp: Any, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-                output_padding: Any, groups: int) -> Any:  # fmt: skip
-    """Cross-correlation of (N, I, …) with (O, I / groups, …); `transposed`: weight (I, O / groups, …)."""
+@op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    method=False,
+    meta=_convolution_meta,
+    autocast="lower",
+    vjp={
+        "input, weight, bias": "convolution_vjp(g, input, weight, stride, padding, dilation, "
+        "transposed, groups, needs)"
+    },
+)
+def convolution(
+    xp: Any,
+    x: Any,
+    w: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    """Cross-correlation of (N, I, …) with (O, I / groups, …); `transposed`: weight (I, O / groups,
+    …)."""
     _check(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
     if transposed:
-        shape = _transposed_shape(x.shape, w.shape, stride, padding, dilation, output_padding, groups)
+        shape = _transposed_shape(
+            x.shape, w.shape, stride, padding, dilation, output_padding, groups
+        )
         r = conv_input_grad(xp, x, w, shape, stride, padding, dilation, groups)
     else:
         r = conv_forward(xp, x, w, stride, padding, dilation, groups)
@@ -246,8 +315,17 @@ def convolution(xp: Any, x: Any, w: Any, bias: Any, stride: Any, padding: Any, d
 
 
 @vjp_helper
-def convolution_vjp(g: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int,
-                    needs: Any) -> Any:  # fmt: skip
+def convolution_vjp(
+    g: Any,
+    x: Any,
+    w: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    groups: int,
+    needs: Any,
+) -> Any:
     """The gradients of input, weight and bias that are needed."""
     geometry = (stride, padding, dilation)
     gx = gw = gb = None
@@ -266,7 +344,9 @@ def convolution_vjp(g: Any, x: Any, w: Any, stride: Any, padding: Any, dilation:
     return gx, gw, gb
 
 
-def _conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def _conv_to(
+    shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """conv(x, w) of a known shape. The transpose's output padding may have made room for more."""
     r = convolution.call(x, w, None, stride, padding, dilation, False, (0,) * len(stride), groups)
     for d in range(2, len(shape)):
@@ -275,26 +355,48 @@ def _conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: An
     return r
 
 
-@op("_convolution_input_grad(Tensor grad_output, Tensor weight, SymInt[] input_size, SymInt[] stride, SymInt[] padding, "
-    "SymInt[] dilation, SymInt groups) -> Tensor", public=False, meta=lambda g, w, shape, *rest: MetaArray(shape, g.dtype),
-    vjp={"grad_output, weight": "conv_input_grad_vjp(g, grad_output, weight, stride, padding, dilation, groups, needs)"})  # fmt: skip
-def _convolution_input_grad(xp: Any, g: Any, w: Any, input_size: Any, stride: Any, padding: Any, dilation: Any,
-                            groups: int) -> Any:  # fmt: skip
+@op(
+    "_convolution_input_grad(Tensor grad_output, Tensor weight, SymInt[] input_size, SymInt[] "
+    "stride, SymInt[] padding, "
+    "SymInt[] dilation, SymInt groups) -> Tensor",
+    public=False,
+    meta=lambda g, w, shape, *rest: MetaArray(shape, g.dtype),
+    vjp={
+        "grad_output, weight": "conv_input_grad_vjp(g, grad_output, weight, stride, padding, "
+        "dilation, groups, needs)"
+    },
+)
+def _convolution_input_grad(
+    xp: Any, g: Any, w: Any, input_size: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """The gradient of convolution's input."""
-    return as_format_of(xp, conv_input_grad(xp, g, w, tuple(input_size), stride, padding, dilation, groups), g)
+    return as_format_of(
+        xp, conv_input_grad(xp, g, w, tuple(input_size), stride, padding, dilation, groups), g
+    )
 
 
-@op("_convolution_weight_grad(Tensor grad_output, Tensor input, SymInt[] weight_size, SymInt[] stride, SymInt[] padding, "
-    "SymInt[] dilation, SymInt groups) -> Tensor", public=False, meta=lambda g, x, shape, *rest: MetaArray(shape, g.dtype),
-    vjp={"grad_output, input": "conv_weight_grad_vjp(g, grad_output, input, stride, padding, dilation, groups, needs)"})  # fmt: skip
-def _convolution_weight_grad(xp: Any, g: Any, x: Any, weight_size: Any, stride: Any, padding: Any, dilation: Any,
-                             groups: int) -> Any:  # fmt: skip
+@op(
+    "_convolution_weight_grad(Tensor grad_output, Tensor input, SymInt[] weight_size, SymInt[] "
+    "stride, SymInt[] padding, "
+    "SymInt[] dilation, SymInt groups) -> Tensor",
+    public=False,
+    meta=lambda g, x, shape, *rest: MetaArray(shape, g.dtype),
+    vjp={
+        "grad_output, input": "conv_weight_grad_vjp(g, grad_output, input, stride, padding, "
+        "dilation, groups, needs)"
+    },
+)
+def _convolution_weight_grad(
+    xp: Any, g: Any, x: Any, weight_size: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """The gradient of convolution's weight."""
     return conv_weight_grad(xp, g, x, tuple(weight_size), stride, padding, dilation, groups)
 
 
 @vjp_helper
-def conv_input_grad_vjp(v: Any, g: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int, needs: Any) -> Any:
+def conv_input_grad_vjp(
+    v: Any, g: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int, needs: Any
+) -> Any:
     """v is shaped like the input."""
     geometry = (stride, padding, dilation)
     return (
@@ -304,7 +406,9 @@ def conv_input_grad_vjp(v: Any, g: Any, w: Any, stride: Any, padding: Any, dilat
 
 
 @vjp_helper
-def conv_weight_grad_vjp(v: Any, g: Any, x: Any, stride: Any, padding: Any, dilation: Any, groups: int, needs: Any) -> Any:
+def conv_weight_grad_vjp(
+    v: Any, g: Any, x: Any, stride: Any, padding: Any, dilation: Any, groups: int, needs: Any
+) -> Any:
     """v is shaped like the weight."""
     geometry = (stride, padding, dilation)
     return (
@@ -323,8 +427,10 @@ def _tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
     if len(r) == 1:
         return r * n
     if len(r) != n:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the "
-                           f"convolution dimensions, but got {name}={list(r)}")  # fmt: skip
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the "
+            f"convolution dimensions, but got {name}={list(r)}"
+        )
     return r
 
 
@@ -335,11 +441,14 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
     if x._a.ndim == n + 1:
         return aten.unsqueeze(x, 0), True
     raise RuntimeError(
-        f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x._a.shape)}"
+        f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+        f"size: {list(x._a.shape)}"
     )
 
 
-def _conv(n: int, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def _conv(
+    n: int, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     name = f"conv{n}d"
     x, alone = _batched(name, x, n)
     stride, dilation = _tuple(stride, n, "stride"), _tuple(dilation, n, "dilation")
@@ -352,8 +461,11 @@ def _conv(n: int, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation
     return aten.squeeze(r, 0) if alone else r
 
 
-def _named_padding(padding: str, x: Any, w: Any, stride: Any, dilation: Any) -> tuple[Any, tuple[int, ...]]:
-    """'valid' or 'same'. An odd total puts one element more at the end: the input is padded first."""
+def _named_padding(
+    padding: str, x: Any, w: Any, stride: Any, dilation: Any
+) -> tuple[Any, tuple[int, ...]]:
+    """'valid' or 'same'. An odd total puts one element more at the end: the input is padded
+    first."""
     if padding == "valid":
         return x, (0,) * len(stride)
     if padding != "same":
@@ -367,27 +479,62 @@ def _named_padding(padding: str, x: Any, w: Any, stride: Any, dilation: Any) -> 
     return x, tuple(t // 2 for t in totals)
 
 
-def _conv_transpose(n: int, x: Any, w: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int,
-                    dilation: Any) -> Any:  # fmt: skip
+def _conv_transpose(
+    n: int,
+    x: Any,
+    w: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
     x, alone = _batched(f"conv_transpose{n}d", x, n)
-    geometry = [_tuple(v, n, k) for v, k in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))]
-    r = convolution.call(x, w, bias, *geometry, True, _tuple(output_padding, n, "output_padding"), groups)
+    geometry = [
+        _tuple(v, n, k)
+        for v, k in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
+    ]
+    r = convolution.call(
+        x, w, bias, *geometry, True, _tuple(output_padding, n, "output_padding"), groups
+    )
     return aten.squeeze(r, 0) if alone else r
 
 
 def _declare(n: int) -> None:
     where = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}[n]
 
-    def conv(self: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-             groups: int = 1) -> Any:  # fmt: skip
+    def conv(
+        self: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
         return _conv(n, self, weight, bias, stride, padding, dilation, groups)
 
-    def conv_transpose(self: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
-        return _conv_transpose(n, self, weight, bias, stride, padding, output_padding, groups, dilation)
+    def conv_transpose(
+        self: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        return _conv_transpose(
+            n, self, weight, bias, stride, padding, output_padding, groups, dilation
+        )
 
-    conv.__doc__ = f"Convolution of {where} with (O, C / groups, …); padding: numbers, 'same' or 'valid'."
-    conv_transpose.__doc__ = f"The transpose (gradient) of a convolution: {where}, weight (C, O / groups, …)."
+    conv.__doc__ = (
+        f"Convolution of {where} with (O, C / groups, …); padding: numbers, 'same' or 'valid'."
+    )
+    conv_transpose.__doc__ = (
+        f"The transpose (gradient) of a convolution: {where}, weight (C, O / groups, …)."
+    )
     for name, body in ((f"conv{n}d", conv), (f"conv_transpose{n}d", conv_transpose)):
         body.__name__ = body.__qualname__ = name
         face(name, method=False, spaces=("torch", "nn.functional"))(body)
@@ -395,4 +542,3 @@ def _declare(n: int) -> None:
 
 for _n in (1, 2, 3):
     _declare(_n)
-

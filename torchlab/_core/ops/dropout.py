@@ -25,7 +25,15 @@ def _noise(x: Any, feature: bool) -> Any:
     return aten.new_empty(aten.detach(x), shape)
 
 
-def _dropout(x: Any, p: float, train: bool, *, feature: bool = False, alpha: bool = False, inplace: bool = False) -> Any:
+def _dropout(
+    x: Any,
+    p: float,
+    train: bool,
+    *,
+    feature: bool = False,
+    alpha: bool = False,
+    inplace: bool = False,
+) -> Any:
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if p == 0 or not train or x._a.size == 0:
@@ -59,6 +67,10 @@ def _declare(name: str, doc: str, **facts: bool) -> None:
 
 
 _declare("dropout", "Zeroes each element with probability p, in training, and divides by 1 − p.")
-_declare("feature_dropout", "Zeroes whole channels of (N, C, …) with probability p, and divides by 1 − p.", feature=True)
+_declare(
+    "feature_dropout",
+    "Zeroes whole channels of (N, C, …) with probability p, and divides by 1 − p.",
+    feature=True,
+)
 _declare("alpha_dropout", "Dropout that keeps mean and variance of SELU networks.", alpha=True)
 _declare("feature_alpha_dropout", "Alpha dropout of whole channels.", feature=True, alpha=True)

@@ -27,7 +27,8 @@ def _check(name: str, weight: Any, indices: Any) -> None:
         raise RuntimeError(f"'weight' must be 2-D ({name}: got {list(weight.shape)})")
     if indices.dtype.kind not in "iu" or indices.dtype.itemsize < 4:
         raise RuntimeError(
-            f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            "Expected tensor for argument #1 'indices' to have one of the following scalar "
+            "types: Long, Int; but got "
             f"{indices.dtype.name} instead (while checking arguments for {name})"
         )
 
@@ -40,10 +41,20 @@ def _in_range(indices: Any, n: int) -> None:
         )
 
 
-@op("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> "
-    "Tensor", public=False, meta=_meta,
-    vjp={"weight": "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)"})  # fmt: skip
-def embedding_op(xp: Any, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:
+@op(
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+    "scale_grad_by_freq=False, bool sparse=False) -> "
+    "Tensor",
+    public=False,
+    meta=_meta,
+    vjp={
+        "weight": "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, "
+        "scale_grad_by_freq)"
+    },
+)
+def embedding_op(
+    xp: Any, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> Any:
     """weight[indices]: (…) → (…, columns)."""
     _check("embedding", weight, indices)
     _in_range(indices, weight.shape[0])
@@ -66,11 +77,17 @@ def sum_rows(xp: Any, rows: Any, where: Any, n: int) -> Any:
     return r
 
 
-@op("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor", public=False,
+@op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
+    "padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
+    public=False,
     meta=lambda g, i, n, *rest: MetaArray((n, g.shape[-1]), g.dtype),
-    vjp={"grad_output": "embedding_double_backward(g, indices, padding_idx, scale_grad_by_freq)"})  # fmt: skip
-def embedding_dense_backward(xp: Any, g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    vjp={"grad_output": "embedding_double_backward(g, indices, padding_idx, scale_grad_by_freq)"},
+)
+def embedding_dense_backward(
+    xp: Any, g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
     """The gradient of the table: sums of the rows of grad_output; none for `padding_idx`."""
     where = indices.reshape(-1)
     rows = g.reshape(where.size, g.shape[-1])
@@ -84,14 +101,20 @@ def embedding_dense_backward(xp: Any, g: Any, indices: Any, num_weights: int, pa
 
 
 @vjp_helper
-def embedding_double_backward(g: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding_double_backward(
+    g: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
     """The gradient of embedding_dense_backward's grad_output."""
     r = embedding_op.call(g, indices, padding_idx)
     a = indices._a
     if scale_grad_by_freq:
         counts = np.bincount(a.reshape(-1), minlength=g._a.shape[0])[a].astype(g._k.np)
         r = r / aten.unsqueeze(wrap(counts), -1)
-    return aten.masked_fill(r, aten.unsqueeze(indices == padding_idx, -1), 0.0) if padding_idx >= 0 else r
+    return (
+        aten.masked_fill(r, aten.unsqueeze(indices == padding_idx, -1), 0.0)
+        if padding_idx >= 0
+        else r
+    )
 
 
 def renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
@@ -113,8 +136,13 @@ def renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
 
 
 @face("embedding", method=False, spaces=("torch",))
-def embedding_torch(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
-                    sparse: bool = False) -> Any:  # fmt: skip
+def embedding_torch(
+    weight: Any,
+    indices: Any,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     """weight[indices]."""
     return embedding_op.call(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
@@ -127,8 +155,15 @@ def _wrap_padding(padding_idx: Any, rows: int) -> int:
     return padding_idx % rows
 
 
-def lookup(indices: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0,
-           scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
+def lookup(
+    indices: Any,
+    weight: Any,
+    padding_idx: Any = None,
+    max_norm: Any = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     """nn.functional.embedding: weight[indices] with its options (indices first)."""
     if weight._a.ndim != 2:
         _check("embedding", weight._a, indices._a)
@@ -145,19 +180,34 @@ def lookup(indices: Any, weight: Any, padding_idx: Any = None, max_norm: Any = N
 _MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def bags(indices: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
-         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
-         include_last_offset: bool = False, padding_idx: Any = None) -> Any:  # fmt: skip
+def bags(
+    indices: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: Any = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: Any = None,
+) -> Any:
     """nn.functional.embedding_bag: the sum, mean or maximum of each bag of rows."""
     if mode not in _MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if indices._a.ndim == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
-                             "length sequences.")  # fmt: skip
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+                "of fixed "
+                "length sequences."
+            )
         bag = np.repeat(np.arange(indices._a.shape[0]), indices._a.shape[1])
         count = indices._a.shape[0]
-        per_sample_weights = None if per_sample_weights is None else aten.reshape(per_sample_weights, (-1,))
+        per_sample_weights = (
+            None if per_sample_weights is None else aten.reshape(per_sample_weights, (-1,))
+        )
         indices = aten.reshape(indices, (-1,))
     elif indices._a.ndim == 1:
         if offsets is None:
@@ -166,15 +216,21 @@ def bags(indices: Any, weight: Any, offsets: Any = None, max_norm: Any = None, n
         if starts.ndim != 1:
             raise ValueError("offsets has to be a 1D Tensor")
         if starts.size and starts[0] != 0:
-            raise RuntimeError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                               f"position 0. However, got {int(starts[0])}")  # fmt: skip
+            raise RuntimeError(
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
+                "from "
+                f"position 0. However, got {int(starts[0])}"
+            )
         count = starts.size - 1 if include_last_offset else starts.size
         bag = np.searchsorted(starts[:count], np.arange(indices._a.size), side="right") - 1
     else:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices._a.ndim}")
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices._a.ndim}"
+        )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
-            f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+            "supported for mode='sum' (got "
             f"mode='{mode}'). Please open a feature request on GitHub."
         )
     padding = _wrap_padding(padding_idx, weight._a.shape[0])
@@ -186,8 +242,15 @@ def bags(indices: Any, weight: Any, offsets: Any = None, max_norm: Any = None, n
         indices = aten.index_select(indices, 0, keep)
         if per_sample_weights is not None:
             per_sample_weights = aten.index_select(per_sample_weights, 0, keep)
-    return embedding_bag_op.call(weight, indices, wrap(bag.astype(np.int64)), count, _MODES[mode],
-                                 per_sample_weights, scale_grad_by_freq)  # fmt: skip
+    return embedding_bag_op.call(
+        weight,
+        indices,
+        wrap(bag.astype(np.int64)),
+        count,
+        _MODES[mode],
+        per_sample_weights,
+        scale_grad_by_freq,
+    )
 
 
 def _bag_meta(weight: Any, indices: Any, bag: Any, count: int, *rest: Any) -> Any:
@@ -198,12 +261,29 @@ def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
     return xp.maximum(xp.bincount(bag, minlength=count), 1).astype(dtype)[:, None]
 
 
-@op("_embedding_bag_rows(Tensor weight, Tensor indices, Tensor bag, int count, int mode, Tensor? per_sample_weights, "
-    "bool scale_grad_by_freq) -> Tensor", public=False, meta=_bag_meta, grad_name="EmbeddingBagBackward0",
-    vjp={"weight, per_sample_weights": "embedding_bag_backward(g, weight, indices, bag, count, mode, per_sample_weights, "
-                                       "scale_grad_by_freq, needs)"})  # fmt: skip
-def embedding_bag_op(xp: Any, weight: Any, indices: Any, bag: Any, count: int, mode: int, per_sample_weights: Any,
-                     scale_grad_by_freq: bool) -> Any:  # fmt: skip
+@op(
+    "_embedding_bag_rows(Tensor weight, Tensor indices, Tensor bag, int count, int mode, Tensor? "
+    "per_sample_weights, "
+    "bool scale_grad_by_freq) -> Tensor",
+    public=False,
+    meta=_bag_meta,
+    grad_name="EmbeddingBagBackward0",
+    vjp={
+        "weight, per_sample_weights": "embedding_bag_backward(g, weight, indices, bag, count, "
+        "mode, per_sample_weights, "
+        "scale_grad_by_freq, needs)"
+    },
+)
+def embedding_bag_op(
+    xp: Any,
+    weight: Any,
+    indices: Any,
+    bag: Any,
+    count: int,
+    mode: int,
+    per_sample_weights: Any,
+    scale_grad_by_freq: bool,
+) -> Any:
     """`bag` tells the bag of each index. Empty bags give zeros."""
     _check("embedding_bag", weight, indices)
     _in_range(indices, weight.shape[0])
@@ -219,8 +299,17 @@ def embedding_bag_op(xp: Any, weight: Any, indices: Any, bag: Any, count: int, m
 
 
 @vjp_helper
-def embedding_bag_backward(g: Any, weight: Any, indices: Any, bag: Any, count: int, mode: int, per_sample_weights: Any,
-                           scale_grad_by_freq: bool, needs: Any) -> Any:  # fmt: skip
+def embedding_bag_backward(
+    g: Any,
+    weight: Any,
+    indices: Any,
+    bag: Any,
+    count: int,
+    mode: int,
+    per_sample_weights: Any,
+    scale_grad_by_freq: bool,
+    needs: Any,
+) -> Any:
     """The gradients of the table and of the weights of its rows."""
     n = weight._a.shape[0]
     rows = embedding_op.call(g, bag)
@@ -228,12 +317,18 @@ def embedding_bag_backward(g: Any, weight: Any, indices: Any, bag: Any, count: i
         sizes = np.maximum(np.bincount(bag._a, minlength=count), 1)[bag._a].astype(g._k.np)
         rows = rows / aten.unsqueeze(wrap(sizes), -1)
     elif mode == 2:
-        best = embedding_op.call(embedding_bag_op.call(aten.detach(weight), indices, bag, count, 2, None, False), bag)
-        hit = _first_hits((aten.detach(embedding_op.call(aten.detach(weight), indices)) == best)._a, bag._a)
+        best = embedding_op.call(
+            embedding_bag_op.call(aten.detach(weight), indices, bag, count, 2, None, False), bag
+        )
+        hit = _first_hits(
+            (aten.detach(embedding_op.call(aten.detach(weight), indices)) == best)._a, bag._a
+        )
         rows = aten.where(wrap(hit), rows, 0)
     gw = gs = None
     if needs[0]:
-        scaled = rows if per_sample_weights is None else rows * aten.unsqueeze(per_sample_weights, -1)
+        scaled = (
+            rows if per_sample_weights is None else rows * aten.unsqueeze(per_sample_weights, -1)
+        )
         gw = embedding_dense_backward.call(scaled, indices, n, -1, scale_grad_by_freq)
     if needs[1]:
         gs = aten.sum(rows * embedding_op.call(weight, indices), -1)
@@ -249,5 +344,3 @@ def _first_hits(hit: Any, bag: Any) -> Any:
         r[i] = hit[i] & free
         free &= ~hit[i]
     return r
-
-

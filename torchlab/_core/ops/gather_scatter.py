@@ -13,7 +13,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.op import composite, face, op
+from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._places import add_at, scalar_name, written_row_major
 from torchlab._core.ops._scatter import REDUCES, reduce_at
@@ -22,13 +22,13 @@ from torchlab._core.ops._scatter import REDUCES, reduce_at
 def _checked(a: Any, dim: int, index: Any, name: str, like: str, source: Any = None) -> int:
     """The wrapped dim, after PyTorch's checks of shapes, types and bounds."""
     dim = layout.wrap_dim(dim, a.ndim)
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+    if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {scalar_name(index)}")
     if source is not None and source.dtype != a.dtype:
         raise RuntimeError(
             f"{name}(): Expected self.dtype to be equal to src.dtype, but got {scalar_name(a)} and {scalar_name(source)}"
         )
-    if index.size == 0 and name != "gather":
+    if index.size == 0:
         return dim
     if max(index.ndim, 1) != max(a.ndim, 1):
         raise RuntimeError(
@@ -264,13 +264,13 @@ def index_reduce_backward(g: Any, x: Any, dim: int, index: Any, source: Any, red
     )
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
-def take_along_dim(self: Any, indices: Any, dim: Any) -> Any:
+@face("take_along_dim")
+def take_along_dim(self: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Any:
     """As `gather`, with the other dimensions broadcast; without `dim` on the flattened tensor."""
     if indices._k.dtype is not dt.int64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices._k.dtype.scalar_name}")
     if dim is None:
-        return aten.gather(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)))
+        return _gathered(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)), out)
     n = self._a.ndim
     if n != indices._a.ndim:
         raise RuntimeError(
@@ -283,4 +283,10 @@ def take_along_dim(self: Any, indices: Any, dim: Any) -> Any:
     shape = layout.broadcast_shapes(tuple(own), tuple(other), op="take_along_dim")
     own, other = list(shape), list(shape)
     own[dim], other[dim] = self._a.shape[dim], indices._a.shape[dim]
-    return aten.gather(aten.expand(self, tuple(own)), dim, aten.expand(indices, tuple(other)))
+    return _gathered(aten.expand(self, tuple(own)), dim, aten.expand(indices, tuple(other)), out)
+
+
+def _gathered(t: Any, dim: int, indices: Any, out: Any) -> Any:
+    """`gather` that counts negative indices from the end."""
+    indices = aten.where(indices < 0, indices + t._a.shape[dim], indices)
+    return aten.gather(t, dim, indices) if out is None else aten.gather(t, dim, indices, out=out)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
@@ -160,7 +162,7 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
 
 @op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", inplace=True, half=False, public=False,
     meta=_like, grad_name="IndexFillBackward1",
-    vjp={"self": "index_fill(g, dim, index, 0)", "value": "sum(index_select(g, dim, index))"})  # fmt: skip
+    vjp={"self": "index_fill(g, dim, index, 0)", "value": "sum(index_select(g, dim, distinct(index, dim, self.shape)))"})  # fmt: skip
 @written
 def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self with the slices at `index` set to a tensor without dimensions."""
@@ -169,6 +171,14 @@ def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     _fill(xp, a, dim, index, value.astype(a.dtype))
+
+
+@vjp_helper
+def distinct(index: Any, dim: int, shape: Any) -> Any:
+    """Each index once, counted from the front."""
+    size = shape[dim] if shape else 1
+    a = aten.detach(index).cpu().numpy()
+    return aten.to(aten.from_numpy(np.unique(a.reshape(-1) % max(size, 1))), device=index._k.device)
 
 
 @face("index_fill")

@@ -44,7 +44,7 @@ def index(xp: Any, a: Any, indices: Any) -> Any:
         if x.dtype.kind == "i" and x.itemsize >= 4:
             if not x.flags.c_contiguous:
                 x = x.copy(order="C") if x.ndim < 2 else x
-            if x.flags.c_contiguous and a.size:
+            if x.flags.c_contiguous and a.size and x.size:
                 try:
                     return a.take(x, axis=0)
                 except IndexError:
@@ -53,6 +53,8 @@ def index(xp: Any, a: Any, indices: Any) -> Any:
             return a[x]
     p = Places(a.shape, index_arrays(xp, a.shape, indices))
     p.check()
+    if 0 in p.shape:
+        return xp.empty(p.shape, a.dtype)
     return in_order(xp, a[p.key], p.strides(elements(a)))
 
 
@@ -62,6 +64,8 @@ def index_backward(xp: Any, g: Any, shape: Any, indices: Any) -> Any:
     """Zeros to which g is added at the indices."""
     r = xp.zeros(tuple(shape), g.dtype)
     p = Places(r.shape, index_arrays(xp, r.shape, indices))
+    if 0 in p.shape:
+        return r
     if any(x is not None and x.dtype.kind in "bu" for x in indices) and sum(x is not None for x in indices) == 1:
         r[p.key] = g  # a mask names no place twice
     else:
@@ -95,6 +99,8 @@ def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = Fal
             f"shape {list(p.shape)}"
         )
     p.check()
+    if 0 in p.shape:
+        return
     if accumulate:
         add_at(xp, a, p.positions(xp), values)
     else:
@@ -110,7 +116,7 @@ def _fits(shape: Any, target: Any) -> bool:
 # ---- masks --------------------------------------------------------------------------------------
 
 
-@op("masked_select(Tensor self, Tensor mask) -> Tensor", half=False,
+@op("masked_select(Tensor self, Tensor mask) -> Tensor", half=False, out=True,
     vjp={"self": "masked_select_backward(g, self.shape, mask)"})  # fmt: skip
 def masked_select(xp: Any, a: Any, mask: Any) -> Any:
     """The elements where the mask (bool, broadcast) holds, in one dimension."""
@@ -198,6 +204,18 @@ def nonzero(self: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     if self._a.ndim == 0:
         self = aten.unsqueeze(aten.detach(self), 0)
     return aten.unbind(nonzero_op.call(self), 1)
+
+
+@op("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", half=False, out=True,
+    meta=lambda a, size, fill_value=-1: MetaArray((size, a.ndim), np.dtype(np.int64)))  # fmt: skip
+def nonzero_static(xp: Any, a: Any, size: int, fill_value: int) -> Any:
+    """As `nonzero` with exactly `size` rows: cut off, or filled up with `fill_value`."""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
+    r = xp.full((size, a.ndim), fill_value, np.int64)
+    for d, x in enumerate(xp.nonzero(a) if a.ndim else ()):
+        r[: x.size, d] = x[:size]
+    return r
 
 
 @composite("argwhere(Tensor self) -> Tensor")

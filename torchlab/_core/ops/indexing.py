@@ -73,6 +73,8 @@ def getitem(self: Any, index: Any) -> Any:
         elif c is slice:
             step = index.step
             key = (index,) if step is None or (type(step) is int and step > 0) else None
+        elif index is None:
+            key = (None, ...)
         else:
             key = None
         if key is not None:
@@ -184,6 +186,7 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
     if count > n:
         raise IndexError(f"too many indices for tensor of dimension {n}")
     view, dim = self, 0
+    own = 0  # the dimension of self that comes next, for messages
     indices: list[Any] = []
     for x in entries:
         if x is None:
@@ -191,10 +194,12 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
         elif x is Ellipsis:
             indices += [None] * (n - count)
             dim += n - count
+            own += n - count
             continue
         elif isinstance(x, slice):
-            if x != _FULL:
+            if not _is_full(x, view._a.shape[dim]):
                 view = _slice(view, dim, x)
+            own += 1
         elif isinstance(x, bool):
             view = aten.unsqueeze(view, dim)
             indices.append(aten.tensor([x], device=view._k.device))
@@ -202,7 +207,8 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
             continue
         elif isinstance(x, Tensor):
             if x._a.ndim == 0 and x._k.dtype.category == dt.INT and x._k.dtype is not dt.uint8:
-                view = _select(view, dim, int(x.item()))  # type: ignore[attr-defined]
+                view = _select(view, dim, int(x.item()), own)  # type: ignore[attr-defined]
+                own += 1
                 continue
             if x._a.ndim == 0 and x._k.dtype.category <= dt.INT:
                 view = aten.unsqueeze(view, dim)
@@ -210,9 +216,11 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
             mask = x._k.dtype is dt.bool_ or x._k.dtype is dt.uint8
             indices.append(x if x._k.device is view._k.device else aten.to(x, device=view._k.device))
             dim += x._a.ndim if mask else 1
+            own += x._a.ndim if mask else 1
             continue
         else:
-            view = _select(view, dim, int(x))
+            view = _select(view, dim, int(x), own)
+            own += 1
             continue
         indices.append(None)
         dim += 1
@@ -230,10 +238,15 @@ def _dims_of(x: Any) -> int:
     return 1
 
 
-def _select(t: Any, dim: int, i: int) -> Any:
+def _is_full(x: slice, size: int) -> bool:
+    """Whether PyTorch passes over the slice: it names everything, from 0 on."""
+    return x.start in (None, 0) and x.step in (None, 1) and (x.stop is None or x.stop >= size)
+
+
+def _select(t: Any, dim: int, i: int, own: int) -> Any:
     size = t._a.shape[dim]
     if not -size <= i < size:
-        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {i} is out of bounds for dimension {own} with size {size}")
     return aten.select(t, dim, i)
 
 
@@ -296,6 +309,8 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
         key = index._a
         if type(value) is Tensor:
             return False
+    elif c is Tensor and index._k.dtype is dt.int64 and index._k.plain and index._a.ndim and index._a.size and t._a.size:
+        key = index._a
     else:
         return False
     if key is None:

@@ -49,6 +49,13 @@ def _cat_meta(arrays: Any, dim: int = 0) -> Any:
     vjp={"tensors": "cat_backward(g, tensors, dim)"})  # fmt: skip
 def cat(xp: Any, arrays: Any, dim: int) -> Any:
     """The tensors one after the other along `dim`; types are promoted, empty vectors passed over."""
+    if xp is np and arrays and all(a.flags.c_contiguous and a.dtype is arrays[0].dtype for a in arrays):
+        try:
+            r = np.concatenate(arrays, axis=dim)
+            if r.flags.c_contiguous:
+                return r
+        except (ValueError, IndexError):
+            pass  # below is said why
     shape = layout.cat_shape([a.shape for a in arrays], dim, "torch.cat")
     dtype = _common(arrays)
     kept = [a for a in arrays if a.shape != (0,)]
@@ -241,7 +248,9 @@ def _split_along(name: str, least: int, dim: Any) -> None:
         if n < least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {n} dimensions!")
         d = dim(n)
-        if isinstance(indices_or_sections, int) and self._a.shape[d] % indices_or_sections:
+        if isinstance(indices_or_sections, int) and (
+            indices_or_sections == 0 or self._a.shape[d] % indices_or_sections
+        ):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {self._a.shape[d]} is "
                 f"not divisible by the split_size {indices_or_sections}!"
@@ -283,7 +292,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
         aten.expand(aten.view(v, (1,) * i + (-1,) + (1,) * (n - i - 1)), shape) for i, v in enumerate(vectors)
     ]
     if swap:
-        grids = [aten.transpose(t, 0, 1) for t in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
 
 
 def fast(ufunc: Any) -> Any:
@@ -57,8 +59,8 @@ _ONES: dict[Any, Any] = {}
 
 
 def row_sum(xp: Any, a: Any) -> Any:
-    """The sum of each row, kept as a column. BLAS's product with ones is faster than NumPy's sum, and
-    as exact for rows of at most 4096."""
+    """The sum of each row, kept as a column. BLAS's product with ones is faster than NumPy's
+    sum, and as exact for rows of at most 4096."""
     n = a.shape[-1]
     if xp is np and a.dtype in (np.float32, np.float64) and 0 < n <= 4096 and a.flags.c_contiguous:
         ones = _ONES.get((n, a.dtype))
@@ -74,6 +76,34 @@ def row_dot(xp: Any, a: Any, b: Any) -> Any:
         return np.vecdot(a, b)[..., None]
     return xp.add.reduce(a * b, axis=-1, keepdims=True)
 
+
+# ---- normalization ------------------------------------------------------------------------------
+
+
+def moments(xp: Any, rows: Any, axis: Any) -> tuple[Any, Any, Any]:
+    """(x − mean, mean, biased variance) along `axis`, dimensions kept: two passes, so no
+    cancellation."""
+    n = rows.dtype.type(math.prod(rows.shape[i] for i in ((axis,) if type(axis) is int else axis)))
+    mean = xp.add.reduce(rows, axis=axis, keepdims=True)
+    mean /= n
+    centred = rows - mean
+    var = xp.add.reduce(centred * centred, axis=axis, keepdims=True)
+    var /= n
+    return centred, mean, var
+
+
+def per_channel(t: Any, ndim: int) -> Any:
+    """A vector of channels as (1, C, 1, …)."""
+    return t.reshape(1, -1, *(1,) * (ndim - 2))
+
+
+def channel_grads_meta(g: Any, x: Any, *rest: Any) -> Any:
+    """The meta rule of gradients (input, weight, bias); the last argument says which are wanted."""
+    c = (x.shape[1],)
+    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip((x.shape, c, c), rest[-1]))
+
+
+# ---- losses -------------------------------------------------------------------------------------
 
 NONE, MEAN, SUM = 0, 1, 2  # PyTorch's numbers of the losses' reductions
 REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
@@ -91,6 +121,6 @@ def reduction_number(reduction: Any, size_average: Any = None, reduce: Any = Non
 
 
 __all__ = [
-    "MEAN", "NONE", "SUM", "as_format_of", "axes", "exact", "fast", "into", "is_int", "np", "reduction_number",
-    "row_dot", "row_sum",
+    "MEAN", "NONE", "SUM", "as_format_of", "axes", "channel_grads_meta", "exact", "fast", "into",
+    "is_int", "moments", "np", "per_channel", "reduction_number", "row_dot", "row_sum",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ def _float_dtype(a: Any, _: Any = None) -> np.dtype:
 
 
 @op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out=True, tags=("reduction",),
+    spaces=("torch", "special"),
     vjp={"self": "logsumexp_backward(g, self, result, dim, keepdim)"}, meta=reduction_meta(_float_dtype))  # fmt: skip
 def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""

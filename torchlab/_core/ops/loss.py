@@ -11,7 +11,6 @@ import math
 import warnings
 from typing import Any
 
-from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
@@ -32,7 +31,13 @@ def _reduce(xp: Any, values: Any, reduction: int) -> Any:
 
 def _reduced(values: Any, reduction: int) -> Any:
     """The same of a tensor."""
-    return values if reduction == NONE else aten.mean(values) if reduction == MEAN else aten.sum(values)
+    return (
+        values
+        if reduction == NONE
+        else aten.mean(values)
+        if reduction == MEAN
+        else aten.sum(values)
+    )
 
 
 def _meta(a: Any, b: Any, *rest: Any) -> Any:
@@ -55,8 +60,17 @@ def spread(g: Any, self: Any, target: Any, reduction: int) -> Any:
 
 def _floating(name: str, a: Any) -> None:
     if a.dtype.kind not in "fcV":
-        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
-        raise RuntimeError(f"\"{name}_cpu\" not implemented for '{names.get(a.dtype.name, a.dtype.name)}'")
+        names = {
+            "int64": "Long",
+            "int32": "Int",
+            "int16": "Short",
+            "int8": "Char",
+            "uint8": "Byte",
+            "bool": "Bool",
+        }
+        raise RuntimeError(
+            f"\"{name}_cpu\" not implemented for '{names.get(a.dtype.name, a.dtype.name)}'"
+        )
 
 
 @vjp_helper
@@ -69,9 +83,16 @@ def mse_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
     return (self - target) * (g * factor)
 
 
-@op("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", public=False, meta=_meta,
+@op(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    public=False,
+    meta=_meta,
     decompose=lambda a, b, reduction=1: _reduced((a - b) * (a - b), reduction),
-    vjp={"self": "mse_slope(g, self, target, reduction)", "target": "-mse_slope(g, self, target, reduction)"})  # fmt: skip
+    vjp={
+        "self": "mse_slope(g, self, target, reduction)",
+        "target": "-mse_slope(g, self, target, reduction)",
+    },
+)
 def mse_loss_op(xp: Any, a: Any, b: Any, reduction: int) -> Any:
     """(a − b)²."""
     _floating("mse", a)
@@ -89,9 +110,16 @@ def smooth_l1_slope(g: Any, self: Any, target: Any, reduction: int, beta: float)
     return g * aten.clamp(d / beta, -1.0, 1.0)
 
 
-@op("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", public=False, meta=_meta,
-    vjp={"self": "smooth_l1_slope(g, self, target, reduction, beta)", "target": "-smooth_l1_slope(g, self, target, reduction, beta)"},
-    grad_name="SmoothL1LossBackward0")  # fmt: skip
+@op(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
+    public=False,
+    meta=_meta,
+    vjp={
+        "self": "smooth_l1_slope(g, self, target, reduction, beta)",
+        "target": "-smooth_l1_slope(g, self, target, reduction, beta)",
+    },
+    grad_name="SmoothL1LossBackward0",
+)
 def smooth_l1_loss_op(xp: Any, a: Any, b: Any, reduction: int, beta: float) -> Any:
     """½ d² / beta where |d| < beta, else |d| − ½ beta."""
     _floating("smooth_l1", a)
@@ -108,8 +136,15 @@ def huber_slope(g: Any, self: Any, target: Any, reduction: int, delta: float) ->
     return spread(g, self, target, reduction) * aten.clamp(self - target, -delta, delta)
 
 
-@op("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", public=False, meta=_meta,
-    vjp={"self": "huber_slope(g, self, target, reduction, delta)", "target": "-huber_slope(g, self, target, reduction, delta)"})  # fmt: skip
+@op(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
+    public=False,
+    meta=_meta,
+    vjp={
+        "self": "huber_slope(g, self, target, reduction, delta)",
+        "target": "-huber_slope(g, self, target, reduction, delta)",
+    },
+)
 def huber_loss_op(xp: Any, a: Any, b: Any, reduction: int, delta: float) -> Any:
     """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
     _floating("huber", a)
@@ -117,12 +152,20 @@ def huber_loss_op(xp: Any, a: Any, b: Any, reduction: int, delta: float) -> Any:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     d = xp.abs(a - b)
     one = d.dtype.type
-    return _reduce(xp, xp.asarray(xp.where(d <= delta, d * d * one(0.5), one(delta) * (d - one(0.5 * delta)))), reduction)
+    return _reduce(
+        xp,
+        xp.asarray(xp.where(d <= delta, d * d * one(0.5), one(delta) * (d - one(0.5 * delta)))),
+        reduction,
+    )
 
 
 @vjp_helper
 def bce_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    r = spread(g, self, target, reduction) * (self - target) / aten.clamp((1 - self) * self, min=1e-12)
+    r = (
+        spread(g, self, target, reduction)
+        * (self - target)
+        / aten.clamp((1 - self) * self, min=1e-12)
+    )
     return r if weight is None else r * weight
 
 
@@ -132,9 +175,16 @@ def bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int
     return r if weight is None else r * weight
 
 
-@op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", public=False,
-    meta=_meta_weighted, vjp={"self": "bce_slope(g, self, target, weight, reduction)",
-                              "target": "bce_target_slope(g, self, target, weight, reduction)"})  # fmt: skip
+@op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> "
+    "Tensor",
+    public=False,
+    meta=_meta_weighted,
+    vjp={
+        "self": "bce_slope(g, self, target, weight, reduction)",
+        "target": "bce_target_slope(g, self, target, weight, reduction)",
+    },
+)
 def binary_cross_entropy_op(xp: Any, p: Any, y: Any, weight: Any, reduction: int) -> Any:
     """−w · (y · log p + (1 − y) · log(1 − p)), logarithms not below −100."""
     _floating("binary_cross_entropy", p)
@@ -148,7 +198,9 @@ def binary_cross_entropy_op(xp: Any, p: Any, y: Any, weight: Any, reduction: int
 
 
 @vjp_helper
-def logits_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+def logits_slope(
+    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
     s = aten.sigmoid(self)
     if pos_weight is None:
         r = s - target
@@ -160,7 +212,9 @@ def logits_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, r
 
 
 @vjp_helper
-def logits_target_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+def logits_target_slope(
+    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
     g = spread(g, self, target, reduction)
     if pos_weight is None:
         r = -self * g
@@ -169,11 +223,20 @@ def logits_target_slope(g: Any, self: Any, target: Any, weight: Any, pos_weight:
     return r if weight is None else r * weight
 
 
-@op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-    "int reduction=1) -> Tensor", public=False, meta=_meta_weighted,
-    vjp={"self": "logits_slope(g, self, target, weight, pos_weight, reduction)",
-         "target": "logits_target_slope(g, self, target, weight, pos_weight, reduction)"})  # fmt: skip
-def binary_cross_entropy_with_logits_op(xp: Any, x: Any, y: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+@op(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+    "pos_weight=None, "
+    "int reduction=1) -> Tensor",
+    public=False,
+    meta=_meta_weighted,
+    vjp={
+        "self": "logits_slope(g, self, target, weight, pos_weight, reduction)",
+        "target": "logits_target_slope(g, self, target, weight, pos_weight, reduction)",
+    },
+)
+def binary_cross_entropy_with_logits_op(
+    xp: Any, x: Any, y: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
     """The same of p = sigmoid(x), without overflow."""
     softplus = xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(-x, x.dtype.type(0))  # −log sigmoid(x)
     if pos_weight is not None:
@@ -190,10 +253,11 @@ def _same_size(name: str, self: Any, target: Any) -> tuple[Any, Any]:
     if self._a.shape == target._a.shape:
         return self, target
     warnings.warn(
-        f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This will likely "
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({self.shape}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
-    )  # fmt: skip
+    )
     shape = layout.broadcast_shapes(self._a.shape, target._a.shape)
     return aten.expand(self, shape), aten.expand(target, shape)
 
@@ -209,8 +273,14 @@ def _weighted(values: Any, weight: Any, reduction: str) -> Any:
 
 
 @face("mse_loss", method=False, spaces=_F)
-def mse_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-             weight: Any = None) -> Any:  # fmt: skip
+def mse_loss(
+    self: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
     """The mean (sum, or each) of (input − target)²."""
     number = reduction_number(reduction, size_average, reduce)
     self, target = _same_size("mse_loss", self, target)
@@ -220,8 +290,14 @@ def mse_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = Non
 
 
 @face("l1_loss", method=False, spaces=_F)
-def l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-            weight: Any = None) -> Any:  # fmt: skip
+def l1_loss(
+    self: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
     """The mean (sum, or each) of |input − target|."""
     number = reduction_number(reduction, size_average, reduce)
     self, target = _same_size("l1_loss", self, target)
@@ -230,8 +306,14 @@ def l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None
 
 
 @face("smooth_l1_loss", method=False, spaces=_F)
-def smooth_l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-                   beta: float = 1.0) -> Any:  # fmt: skip
+def smooth_l1_loss(
+    self: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:
     """½ d² / beta where |d| < beta, else |d| − ½ beta (arXiv:1504.08083)."""
     number = reduction_number(reduction, size_average, reduce)
     if beta < 0:
@@ -241,7 +323,9 @@ def smooth_l1_loss(self: Any, target: Any, size_average: Any = None, reduce: Any
 
 
 @face("huber_loss", method=False, spaces=_F)
-def huber_loss(self: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(
+    self: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
     """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
     number = reduction_number(reduction)
     self, target = _same_size("huber_loss", self, target)
@@ -251,13 +335,20 @@ def huber_loss(self: Any, target: Any, reduction: str = "mean", delta: float = 1
 
 
 @face("binary_cross_entropy", method=False, spaces=_F)
-def binary_cross_entropy(self: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
-                         reduction: str = "mean") -> Any:  # fmt: skip
+def binary_cross_entropy(
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
     """Of probabilities in [0, 1] and targets of the same shape."""
     number = reduction_number(reduction, size_average, reduce)
     if self._a.shape != target._a.shape:
         raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size ({self.shape}) is deprecated. "
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({self.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if weight is not None:
@@ -266,37 +357,77 @@ def binary_cross_entropy(self: Any, target: Any, weight: Any = None, size_averag
 
 
 @face("binary_cross_entropy_with_logits", spaces=("torch", "nn.functional"), method=False)
-def binary_cross_entropy_with_logits(self: Any, target: Any, weight: Any = None, size_average: Any = None,
-                                     reduce: Any = None, reduction: Any = "mean", pos_weight: Any = None) -> Any:  # fmt: skip
+def binary_cross_entropy_with_logits(
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: Any = "mean",
+    pos_weight: Any = None,
+) -> Any:
     """Of logits and targets of the same shape, without overflow."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    number = (
+        reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    )
     if self._a.shape != target._a.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({self.shape})")
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({self.shape})"
+        )
     return binary_cross_entropy_with_logits_op.call(self, target, weight, pos_weight, number)
 
 
+def _entropy(p: Any) -> Any:
+    """p · log p, 0 where p is 0."""
+    return p * aten.log(aten.masked_fill(p, aten.eq(p, 0), 1))
+
+
 @face("kl_div", spaces=("torch", "nn.functional"), method=False)
-def kl_div(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = "mean",
-           log_target: bool = False) -> Any:  # fmt: skip
-    """target · (log target − input): the Kullback–Leibler divergence of log probabilities `input`."""
+def kl_div(
+    self: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: Any = "mean",
+    log_target: bool = False,
+) -> Any:
+    """target · (log target − input): the Kullback–Leibler divergence of log probabilities
+    `input`."""
     if reduction == "mean":
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' "
+            "reduction: 'mean' divides the total loss by both the batch size and the support "
+            "size. 'batchmean' "
             "divides only by the batch size, and aligns with the KL div math definition.",
             stacklevel=2,
-        )  # fmt: skip
+        )
     batchmean = reduction == "batchmean"
-    number = SUM if batchmean else reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
-    values = aten.exp(target) * (target - self) if log_target else aten.xlogy(target, target) - target * self
+    number = (
+        SUM
+        if batchmean
+        else reduction
+        if type(reduction) is int
+        else reduction_number(reduction, size_average, reduce)
+    )
+    values = aten.exp(target) * (target - self) if log_target else _entropy(target) - target * self
     total = _reduced(values, number)
     return total / self._a.shape[0] if batchmean and self._a.ndim else total
 
 
 @face("poisson_nll_loss", spaces=("torch", "nn.functional"), method=False)
-def poisson_nll_loss(self: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
-                     eps: float = 1e-8, reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
+def poisson_nll_loss(
+    self: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: Any = "mean",
+) -> Any:
     """exp(x) − y·x (or x − y·log x); `full` adds Stirling's approximation of log y!."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    number = (
+        reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
+    )
     loss = aten.exp(self) - target * self if log_input else self - target * aten.log(self + eps)
     if full:
         stirling = target * aten.log(target) - target + 0.5 * aten.log(2 * math.pi * target)
@@ -305,8 +436,9 @@ def poisson_nll_loss(self: Any, target: Any, log_input: bool = True, full: bool 
 
 
 @face("gaussian_nll_loss", spaces=_F, method=False)
-def gaussian_nll_loss(self: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
-                      reduction: str = "mean") -> Any:  # fmt: skip
+def gaussian_nll_loss(
+    self: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
     """½ (log max(var, eps) + (input − target)² / max(var, eps)), `full`: + ½ log 2π."""
     number = reduction_number(reduction)
     if isinstance(var, (int, float)):
@@ -324,128 +456,3 @@ def gaussian_nll_loss(self: Any, target: Any, var: Any, full: bool = False, eps:
     limited = var + aten.detach(aten.clamp(var, min=eps) - var)
     loss = 0.5 * (aten.log(limited) + (self - target) ** 2 / limited)
     return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, number)
-
-
-@face("hinge_embedding_loss", spaces=("torch", "nn.functional"), method=False)
-def hinge_embedding_loss(self: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
-                         reduction: Any = "mean") -> Any:  # fmt: skip
-    """x where the target is 1, max(0, margin − x) where it is −1."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
-    zeros = aten.zeros_like(self)
-    far = aten.where(target != 1, aten.clamp(margin - self, min=0), zeros)
-    near = aten.where(target != -1, self, zeros)
-    return _reduced(far + near, number)
-
-
-@face("margin_ranking_loss", spaces=("torch", "nn.functional"), method=False)
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
-                        reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
-    """max(0, −target · (input1 − input2) + margin)."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
-    if not input1._a.ndim == input2._a.ndim == target._a.ndim:
-        raise RuntimeError(
-            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-            f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
-        )
-    return _reduced(aten.clamp(-target * (input1 - input2) + margin, min=0), number)
-
-
-@face("soft_margin_loss", spaces=_F, method=False)
-def soft_margin_loss(self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
-    """log(1 + exp(−target · input))."""
-    return _reduced(-aten.log_sigmoid(target * self), reduction_number(reduction, size_average, reduce))
-
-
-@face("multilabel_soft_margin_loss", spaces=_F, method=False)
-def multilabel_soft_margin_loss(self: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
-                                reduction: str = "mean") -> Any:  # fmt: skip
-    """The mean over classes of binary cross entropies of logits."""
-    loss = -(target * aten.log_sigmoid(self) + (1 - target) * aten.log_sigmoid(-self))
-    loss = loss if weight is None else loss * weight
-    return _reduced(aten.mean(loss, -1), reduction_number(reduction, size_average, reduce))
-
-
-@face("multi_margin_loss", spaces=_F, method=False)
-def multi_margin_loss(self: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
-                      reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Σ max(0, margin − x[y] + x[i])ᵖ over the other classes i, over the number of classes."""
-    number = reduction_number(reduction, size_average, reduce)
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    shape = self._a.shape
-    if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
-        )
-    x = self if len(shape) == 2 else aten.reshape(self, (1, -1))
-    if target._a.size != x._a.shape[0] or target._a.ndim > 1:
-        raise RuntimeError(f"inconsistent target size, expected {x._a.shape[0]} but got {list(target._a.shape)}")
-    y = aten.reshape(target, (-1,))
-    classes = x._a.shape[1]
-    right = aten.gather(x, 1, aten.unsqueeze(y, 1))
-    loss = aten.clamp(margin - right + x, min=0)
-    loss = loss if p == 1 else loss * loss
-    if weight is not None:
-        loss = loss * aten.unsqueeze(aten.index_select(weight, 0, y), 1)
-    other = aten.unsqueeze(y, 1) != aten.arange(classes, device=self._k.device)
-    loss = aten.sum(aten.where(other, loss, 0), 1) / classes
-    return _reduced(aten.reshape(loss, target._a.shape), number)
-
-
-@face("triplet_margin_loss", spaces=("torch", "nn.functional"), method=False)
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
-    """max(0, d(anchor, positive) − d(anchor, negative) + margin)."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    near = aten.pairwise_distance(anchor, positive, p, eps)
-    far = aten.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = aten.minimum(far, aten.pairwise_distance(positive, negative, p, eps))
-    return _reduced(aten.clamp(margin + near - far, min=0), number)
-
-
-@face("cosine_embedding_loss", spaces=("torch", "nn.functional"), method=False)
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
-                          reduce: Any = None, reduction: Any = "mean") -> Any:  # fmt: skip
-    """1 − cos where the target is 1, max(0, cos − margin) where it is −1."""
-    number = reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
-    dim = target._a.ndim
-    eps = 1e-12
-    dot = aten.sum(input1 * input2, dim)
-    cos = dot / aten.sqrt((aten.sum(input1 * input1, dim) + eps) * (aten.sum(input2 * input2, dim) + eps))
-    zeros = aten.zeros_like(cos)
-    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, aten.clamp(cos - margin, min=0), zeros)
-    return _reduced(loss, number)
-
-
-# ---- distances ----------------------------------------------------------------------------------
-
-
-@face("pairwise_distance", spaces=("torch", "nn.functional"), method=False)
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
-    """‖x1 − x2 + eps‖ₚ over the last dimension."""
-    return aten.norm(x1 - x2 + eps, p, -1, keepdim)
-
-
-@face("cosine_similarity", spaces=("torch", "nn.functional"), method=False)
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`."""
-    d = dt.promote_types(x1._k.dtype, x2._k.dtype)
-    if not d.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {d.scalar_name}")
-    x1, x2 = aten.to(x1, d), aten.to(x2, d)
-    shape = layout.broadcast_shapes(x1._a.shape, x2._a.shape)
-    x1, x2 = aten.expand(x1, shape), aten.expand(x2, shape)
-    n1 = aten.clamp(aten.linalg_vector_norm(x1, 2, dim, True), min=eps)
-    n2 = aten.clamp(aten.linalg_vector_norm(x2, 2, dim, True), min=eps)
-    return aten.sum((x1 / n1) * (x2 / n2), dim)
-
-
-@face("normalize", spaces=_F, method=False)
-def normalize(self: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    """x / max(‖x‖ₚ, eps) along `dim`."""
-    if out is not None:
-        return aten.div(self, aten.expand_as(aten.clamp(aten.linalg_vector_norm(self, p, dim, True), min=eps), self), out=out)
-    return self / aten.expand_as(aten.clamp(aten.linalg_vector_norm(self, p, dim, True), min=eps), self)

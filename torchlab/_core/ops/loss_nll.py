@@ -1,6 +1,7 @@
 """Negative log likelihood and cross entropy.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cross_entropy.html
+Source of the semantics:
+https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cross_entropy.html
 Label smoothing: Szegedy and others, arXiv:1512.00567.
 """
 
@@ -18,31 +19,43 @@ from torchlab._core.ops.kernels import MEAN, NONE, SUM, reduction_number
 def _check(a: Any, target: Any, weight: Any) -> None:
     n = a.ndim
     if n == 0 or n > 2 and a.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({a.shape[0] if n else 0}) to match target batch_size "
-                         f"({target.shape[0] if target.ndim else 0}).")  # fmt: skip
+        raise ValueError(
+            f"Expected input batch_size ({a.shape[0] if n else 0}) to match target batch_size "
+            f"({target.shape[0] if target.ndim else 0})."
+        )
     wanted = (*a.shape[:1], *a.shape[2:]) if n > 1 else ()
     if target.shape != wanted:
         if n == 2 and target.ndim == 1:
             raise ValueError(
-                f"Expected input batch_size ({a.shape[0]}) to match target batch_size ({target.shape[0]})."
+                f"Expected input batch_size ({a.shape[0]}) to match target batch_size "
+                f"({target.shape[0]})."
             )
         if n <= 2 and target.ndim > 1:
-            raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported, got {list(target.shape)}")
-        raise RuntimeError(f"nll_loss: input and target sizes don't match: input {list(a.shape)}, target "
-                           f"{list(target.shape)}")  # fmt: skip
+            raise RuntimeError(
+                "0D or 1D target tensor expected, multi-target not supported, got "
+                f"{list(target.shape)}"
+            )
+        raise RuntimeError(
+            f"nll_loss: input and target sizes don't match: input {list(a.shape)}, target "
+            f"{list(target.shape)}"
+        )
     if target.dtype.kind not in "iu" or target.dtype.itemsize != 8 and target.dtype.name != "uint8":
-        raise RuntimeError(f"nll_loss: expected target of type Long (class indices), got {target.dtype.name}")
+        raise RuntimeError(
+            f"nll_loss: expected target of type Long (class indices), got {target.dtype.name}"
+        )
     if weight is not None:
         classes = a.shape[1 if n > 1 else 0]
         if weight.shape != (classes,):
             raise RuntimeError(
-                f"nll_loss: weight tensor should be defined either for all {classes} classes or no classes but got "
+                f"nll_loss: weight tensor should be defined either for all {classes} classes or "
+                "no classes but got "
                 f"weight tensor of shape: {list(weight.shape)}"
             )
 
 
 def _select(xp: Any, a: Any, target: Any, ignore_index: int) -> tuple[Any, Any, Any]:
-    """(index that picks a's entry of each target, targets made valid, mask of ignored ones or None).
+    """(index that picks a's entry of each target, targets made valid, mask of ignored ones or
+    None).
 
     Raises IndexError for a target that is neither a class nor `ignore_index`.
     """
@@ -85,7 +98,9 @@ def _nll(xp: Any, a: Any, target: Any, weight: Any, reduction: int, ignore_index
     else:
         picked = picked * w
         if ignored is not None:
-            picked = xp.where(ignored, a.dtype.type(0), picked)  # an ignored −inf or NaN counts as 0
+            picked = xp.where(
+                ignored, a.dtype.type(0), picked
+            )  # an ignored −inf or NaN counts as 0
         if reduction == NONE:
             return -picked, xp.asarray(a.dtype.type(0))
         total = xp.add.reduce(w, axis=None)
@@ -98,8 +113,16 @@ def _nll_meta(a: Any, target: Any, weight: Any, reduction: int, ignore_index: in
     return MetaArray(target.shape if reduction == NONE else (), a.dtype), MetaArray((), a.dtype)
 
 
-def _nll_backward(xp: Any, g: Any, a: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
-                  total_weight: Any) -> Any:  # fmt: skip
+def _nll_backward(
+    xp: Any,
+    g: Any,
+    a: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Any,
+) -> Any:
     where, t, ignored = _select(xp, a, target, ignore_index)
     w = _weights(xp, a, weight, t, ignored)
     if reduction == MEAN:
@@ -115,7 +138,9 @@ def _grad_like_input(g: Any, a: Any, *rest: Any) -> Any:
 
 
 @vjp_helper
-def nll_double_backward(g: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
+def nll_double_backward(
+    g: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any
+) -> Any:
     """The gradient of nll_loss_backward's grad_output: the same loss of g."""
     forward = aten.nll_loss_forward if g._a.ndim < 3 else aten.nll_loss2d_forward
     if reduction == MEAN:
@@ -125,15 +150,28 @@ def nll_double_backward(g: Any, target: Any, weight: Any, reduction: int, ignore
 
 def _declare(suffix: str, grad_name: str) -> tuple[Any, Any]:
     backward = op(
-        f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
-        "int ignore_index, Tensor total_weight) -> Tensor", public=False, meta=_grad_like_input,
-        vjp={"grad_output": "nll_double_backward(g, target, weight, reduction, ignore_index, total_weight)"},
-    )(_nll_backward)  # fmt: skip
+        f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? "
+        "weight, int reduction, "
+        "int ignore_index, Tensor total_weight) -> Tensor",
+        public=False,
+        meta=_grad_like_input,
+        vjp={
+            "grad_output": "nll_double_backward(g, target, weight, reduction, ignore_index, "
+            "total_weight)"
+        },
+    )(_nll_backward)
     forward = op(
-        f"nll_loss{suffix}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> "
-        "(Tensor output, Tensor total_weight)", public=False, meta=_nll_meta, grad_name=grad_name,
-        vjp={"self": f"nll_loss{suffix}_backward(g0, self, target, weight, reduction, ignore_index, result1)"},
-    )(_nll)  # fmt: skip
+        f"nll_loss{suffix}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int "
+        "ignore_index) -> "
+        "(Tensor output, Tensor total_weight)",
+        public=False,
+        meta=_nll_meta,
+        grad_name=grad_name,
+        vjp={
+            "self": f"nll_loss{suffix}_backward(g0, self, target, weight, reduction, "
+            "ignore_index, result1)"
+        },
+    )(_nll)
     return forward, backward
 
 
@@ -141,8 +179,11 @@ nll_loss_forward, nll_loss_backward = _declare("", "NllLossBackward0")
 nll_loss2d_forward, nll_loss2d_backward = _declare("2d", "NllLoss2DBackward0")
 
 
-@composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
-           public=False)  # fmt: skip
+@composite(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+    "ignore_index=-100) -> Tensor",
+    public=False,
+)
 def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """Minus the weighted mean (or sum, or each) of self's entries at the targets."""
     forward = nll_loss_forward if self._a.ndim < 3 else nll_loss2d_forward
@@ -150,19 +191,36 @@ def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
 
 
 @face("nll_loss", method=False, spaces=("nn.functional",))
-def nll_loss(self: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-             reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def nll_loss(
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
     """Negative log likelihood of log probabilities (N, C, …) and class indices (N, …).
 
     Raises IndexError for a target outside [0, C) that is not `ignore_index`.
     """
-    return nll_loss_nd.call(self, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
+    return nll_loss_nd.call(
+        self, target, weight, reduction_number(reduction, size_average, reduce), ignore_index
+    )
 
 
 # ---- cross entropy ------------------------------------------------------------------------------
 
 
-def _smoothed(logp: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float, dim: int) -> Any:
+def _smoothed(
+    logp: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    smoothing: float,
+    dim: int,
+) -> Any:
     """(1 − s) · nll + s / C · mean of −log p over the classes."""
     classes = logp._a.shape[dim]
     nll = nll_loss_nd.call(logp, target, weight, reduction, ignore_index)
@@ -185,7 +243,9 @@ def _smoothed(logp: Any, target: Any, weight: Any, reduction: int, ignore_index:
     return nll * (1 - smoothing) + smooth * (smoothing / classes)
 
 
-def _probabilities(logp: Any, target: Any, weight: Any, reduction: int, smoothing: float, dim: int) -> Any:
+def _probabilities(
+    logp: Any, target: Any, weight: Any, reduction: int, smoothing: float, dim: int
+) -> Any:
     """−Σ target · log p for targets that are probabilities."""
     shape = logp._a.shape
     classes = shape[dim]
@@ -203,27 +263,38 @@ def _probabilities(logp: Any, target: Any, weight: Any, reduction: int, smoothin
     return total / (layout.numel(shape) // classes if classes else 0)
 
 
-@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, "
-           "float label_smoothing=0.0) -> Tensor", public=False)  # fmt: skip
-def cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
-                       label_smoothing: float) -> Any:  # fmt: skip
+@composite(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+    "ignore_index=-100, "
+    "float label_smoothing=0.0) -> Tensor",
+    public=False,
+)
+def cross_entropy_loss(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
+) -> Any:
     """nll_loss of log_softmax, with smoothed labels or probabilities as targets if asked for."""
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     n = self._a.ndim
     if n == 0:
-        raise RuntimeError("cross_entropy: the input must have at least one dimension (the classes)")
+        raise RuntimeError(
+            "cross_entropy: the input must have at least one dimension (the classes)"
+        )
     dim = 0 if n == 1 else 1
     soft = self._a.shape == target._a.shape and target._k.dtype.is_floating_point
     if not soft and target._k.dtype.is_floating_point:
-        raise RuntimeError(f"expected scalar type Long but found {target._k.dtype.scalar_name}: targets must be class "
-                           "indices, or probabilities of the input's shape")  # fmt: skip
+        raise RuntimeError(
+            f"expected scalar type Long but found {target._k.dtype.scalar_name}: targets must be "
+            "class "
+            "indices, or probabilities of the input's shape"
+        )
     if soft and ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if weight is not None and weight._a.shape != (self._a.shape[dim],):
         raise RuntimeError(
             "cross_entropy: weight tensor should be defined either for all "
-            f"{self._a.shape[dim]} classes or no classes but got weight tensor of shape: {list(weight._a.shape)}"
+            f"{self._a.shape[dim]} classes or no classes but got weight tensor of shape: "
+            f"{list(weight._a.shape)}"
         )
     logp = aten._log_softmax(self, dim)
     if soft:
@@ -234,8 +305,16 @@ def cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, igno
 
 
 @face("cross_entropy", method=False, spaces=("nn.functional",))
-def cross_entropy(self: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-                  reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
+def cross_entropy(
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
     """Cross entropy of logits (N, C, …) and class indices (N, …) or probabilities (N, C, …)."""
     number = reduction_number(reduction, size_average, reduce)
     return cross_entropy_loss.call(self, target, weight, number, ignore_index, label_smoothing)

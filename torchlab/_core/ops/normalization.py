@@ -1,62 +1,60 @@
-"""Layer, group, batch, instance and RMS normalization.
+"""Layer, group and RMS normalization. (Batch and instance: batch_normalization.py.)
 
 Forward and backward are kernels of their own. Where the tape records backward itself (double
 backward), the gradient is made of simple operators instead: those can be differentiated again.
-Source: arXiv:1607.06450 (layer), 1803.08494 (group), 1502.03167 (batch), 1607.08022 (instance),
-1910.07467 (RMS).
+Source: arXiv:1607.06450 (layer), 1803.08494 (group), 1910.07467 (RMS).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
-from torchlab._core.dispatch.op import composite, face, op
+from torchlab._core.dispatch.op import composite, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops.kernels import np, row_dot, row_sum
+from torchlab._core.ops.kernels import (
+    channel_grads_meta,
+    moments,
+    np,
+    per_channel,
+    row_dot,
+    row_sum,
+)
 
 _BOTH = ("torch", "nn.functional")
 _F = ("nn.functional",)
 
 
-def _moments(xp: Any, rows: Any, axis: Any) -> tuple[Any, Any, Any]:
-    """(x − mean, mean, biased variance) along `axis`, dimensions kept: two passes, so no
-    cancellation."""
-    n = rows.dtype.type(math.prod(rows.shape[i] for i in ((axis,) if type(axis) is int else axis)))
-    mean = xp.add.reduce(rows, axis=axis, keepdims=True)
-    mean /= n
-    centred = rows - mean
-    var = xp.add.reduce(centred * centred, axis=axis, keepdims=True)
-    var /= n
-    return centred, mean, var
-
-
 # ---- layer norm ---------------------------------------------------------------------------------
 
 
-def _layer_shape(name: str, a: Any, normalized_shape: Any, weight: Any, bias: Any) -> tuple[int, int]:
+def _layer_shape(
+    name: str, a: Any, normalized_shape: Any, weight: Any, bias: Any
+) -> tuple[int, int]:
     """(rows, elements of a row), all shapes checked."""
     shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
-            f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            "one element, but got "
             f"normalized_shape = {list(shape)}"
         )
     for what, t in (("weight", weight), ("bias", bias)):
         if t is not None and t.shape != shape:
             raise RuntimeError(
-                f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(t.shape)} "
+                f"Expected {what} to be of same shape as normalized_shape, but got {what} of "
+                f"shape {list(t.shape)} "
                 f"and normalized_shape = {list(shape)}"
             )
     k = len(shape)
     if a.ndim < k or a.shape[a.ndim - k :] != shape:
         wanted = "".join(f", {n}" for n in shape)
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*{wanted}], but got input of size"
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{wanted}], but "
+            "got input of size"
             f"{list(a.shape)} ({name})"
         )
     return layout.numel(a.shape[: a.ndim - k]), layout.numel(shape)
@@ -83,12 +81,24 @@ def _layer_decomposed(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps
     return r if bias is None else r + bias, mean, rstd
 
 
-@op("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-    "(Tensor output, Tensor mean, Tensor rstd)", method=False, meta=_layer_meta, autocast="float32",
+@op(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float "
+    "eps) -> "
+    "(Tensor output, Tensor mean, Tensor rstd)",
+    method=False,
+    meta=_layer_meta,
+    autocast="float32",
     decompose=_layer_decomposed,
-    vjp={"input, weight, bias": "layer_norm_backward(g0, input, normalized_shape, result1, result2, weight, eps, needs)"})  # fmt: skip
-def native_layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """(x − mean) / √(var + eps) · weight + bias over the last dimensions; also mean and 1 / √(var + eps)."""
+    vjp={
+        "input, weight, bias": "layer_norm_backward(g0, input, normalized_shape, result1, "
+        "result2, weight, eps, needs)"
+    },
+)
+def native_layer_norm(
+    xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
+) -> Any:
+    """(x − mean) / √(var + eps) · weight + bias over the last dimensions; also mean and 1 / √(var +
+    eps)."""
     rows, m = _layer_shape("layer_norm", x, normalized_shape, weight, bias)
     shape = _statistics_shape(x, normalized_shape)
     if rows == 0 or m == 0:
@@ -112,7 +122,9 @@ def native_layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias:
 
 
 @vjp_helper
-def layer_norm_backward(g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, eps: float, needs: Any) -> Any:
+def layer_norm_backward(
+    g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, eps: float, needs: Any
+) -> Any:
     """The gradients of x, weight and bias that are needed."""
     if g is None:
         return None, None, None
@@ -125,18 +137,34 @@ def layer_norm_backward(g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight
     rstd = aten.rsqrt(aten.mean(centred * centred, dims, True) + eps)
     normal = centred * rstd
     gw = g if weight is None else g * weight
-    gx = rstd * (gw - aten.mean(gw, dims, True) - normal * aten.mean(gw * normal, dims, True)) if needs[0] else None
+    gx = (
+        rstd * (gw - aten.mean(gw, dims, True) - normal * aten.mean(gw * normal, dims, True))
+        if needs[0]
+        else None
+    )
     sums = (g * normal if needs[1] else None, g if needs[2] else None)
     return (gx, *(None if s is None else aten.sum(s, lead) if lead else s for s in sums))
 
 
-def _layer_backward_meta(g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any) -> Any:
-    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip((x.shape, tuple(shape), tuple(shape)), mask))
+def _layer_backward_meta(
+    g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any
+) -> Any:
+    return tuple(
+        MetaArray(s if k else (0,), x.dtype)
+        for s, k in zip((x.shape, tuple(shape), tuple(shape)), mask)
+    )
 
 
-@op("native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", public=False, meta=_layer_backward_meta)  # fmt: skip
-def native_layer_norm_backward(xp: Any, g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any) -> Any:
+@op(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor "
+    "mean, Tensor rstd, "
+    "Tensor? weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    public=False,
+    meta=_layer_backward_meta,
+)
+def native_layer_norm_backward(
+    xp: Any, g: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any
+) -> Any:
     """The gradients of input, weight and bias; an empty array where the mask says no."""
     m = layout.numel(tuple(shape))
     rows = x.size // m if m else 0
@@ -168,18 +196,33 @@ def _columns(xp: Any, a: Any) -> Any:
     return xp.add.reduce(a, axis=0)
 
 
-@composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-           "bool cudnn_enable=True) -> Tensor", spaces=_BOTH, method=False)  # fmt: skip
-def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool) -> Any:
-    """(x − mean) / √(var + eps) · weight + bias over the last `len(normalized_shape)` dimensions."""
+@composite(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor",
+    spaces=_BOTH,
+    method=False,
+)
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
+) -> Any:
+    """(x − mean) / √(var + eps) · weight + bias over the last `len(normalized_shape)`
+    dimensions."""
     return native_layer_norm.call(input, normalized_shape, weight, bias, eps)[0]
 
 
-@composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", spaces=_BOTH,
-           method=False)  # fmt: skip
+@composite(
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
+    "Tensor",
+    spaces=_BOTH,
+    method=False,
+)
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
-    """x / √(mean(x²) + eps) · weight over the last dimensions; eps: by default the type's epsilon."""
-    _layer_shape("rms_norm", input._a, normalized_shape, None if weight is None else weight._a, None)
+    """x / √(mean(x²) + eps) · weight over the last dimensions; eps: by default the type's
+    epsilon."""
+    _layer_shape(
+        "rms_norm", input._a, normalized_shape, None if weight is None else weight._a, None
+    )
     dims = tuple(range(-len(normalized_shape), 0))
     half = input._k.dtype.itemsize <= 2
     x = aten.to(input, dt.float32) if half else input
@@ -197,35 +240,46 @@ def _group_rows(x: Any, groups: int) -> Any:
     return x.reshape(x.shape[0] * groups, -1) if x.size else x.reshape(x.shape[0] * groups, 0)
 
 
-def _per_channel(t: Any, ndim: int) -> Any:
-    return t.reshape(1, -1, *(1,) * (ndim - 2))
-
-
-def _group_meta(x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float) -> Any:
+def _group_meta(
+    x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float
+) -> Any:
     s = MetaArray((n, group), x.dtype)
     return MetaArray(x.shape, x.dtype), s, s
 
 
-@op("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
-    "-> (Tensor output, Tensor mean, Tensor rstd)", method=False, meta=_group_meta, autocast="float32",
-    vjp={"input, weight, bias": "group_norm_backward(g0, input, result1, result2, weight, group, eps, needs)"})  # fmt: skip
-def native_group_norm(xp: Any, x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float) -> Any:
+@op(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
+    "HxW, int group, float eps) "
+    "-> (Tensor output, Tensor mean, Tensor rstd)",
+    method=False,
+    meta=_group_meta,
+    autocast="float32",
+    vjp={
+        "input, weight, bias": "group_norm_backward(g0, input, result1, result2, weight, group, "
+        "eps, needs)"
+    },
+)
+def native_group_norm(
+    xp: Any, x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float
+) -> Any:
     """Layer norm over groups of channels; also mean and 1 / √(var + eps), (N, groups) each."""
     if x.size == 0:
         return x.copy(), xp.zeros((n, group), x.dtype), xp.zeros((n, group), x.dtype)
-    r, mean, var = _moments(xp, _group_rows(x, group), 1)
+    r, mean, var = moments(xp, _group_rows(x, group), 1)
     rstd = 1 / xp.sqrt(var + var.dtype.type(eps))
     r *= rstd
     r = r.reshape(x.shape)
     if weight is not None:
-        r *= _per_channel(weight, x.ndim)
+        r *= per_channel(weight, x.ndim)
     if bias is not None:
-        r += _per_channel(bias, x.ndim)
+        r += per_channel(bias, x.ndim)
     return r, mean.reshape(n, group), rstd.reshape(n, group)
 
 
 @vjp_helper
-def group_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group: int, eps: float, needs: Any) -> Any:
+def group_norm_backward(
+    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group: int, eps: float, needs: Any
+) -> Any:
     """The gradients of x, weight and bias that are needed."""
     if g is None:
         return None, None, None
@@ -249,14 +303,16 @@ def group_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group
     )
 
 
-def _channel_backward_meta(g: Any, x: Any, *rest: Any) -> Any:
-    c = (x.shape[1],)
-    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip((x.shape, c, c), rest[-1]))
-
-
-@op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int group, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", public=False, meta=_channel_backward_meta)  # fmt: skip
-def native_group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group: int, mask: Any) -> Any:
+@op(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? "
+    "weight, int group, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    public=False,
+    meta=channel_grads_meta,
+)
+def native_group_norm_backward(
+    xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group: int, mask: Any
+) -> Any:
     """The gradients of input, weight and bias."""
     none = xp.empty(0, x.dtype)
     rstd = rstd.reshape(-1, 1)
@@ -264,7 +320,7 @@ def native_group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, we
     normal *= rstd
     gx = gweight = gbias = none
     if mask[0]:
-        gw = _group_rows(g if weight is None else g * _per_channel(weight, x.ndim), group)
+        gw = _group_rows(g if weight is None else g * per_channel(weight, x.ndim), group)
         m = x.dtype.type(gw.shape[1] or 1)
         gx = gw - xp.add.reduce(gw, axis=1, keepdims=True) / m
         gx -= normal * (xp.add.reduce(gw * normal, axis=1, keepdims=True) / m)
@@ -278,186 +334,37 @@ def native_group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, we
     return gx, gweight, gbias
 
 
-@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-           "bool cudnn_enabled=True) -> Tensor", spaces=_BOTH, method=False)  # fmt: skip
-def group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool) -> Any:
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+    "eps=1e-05, "
+    "bool cudnn_enabled=True) -> Tensor",
+    spaces=_BOTH,
+    method=False,
+)
+def group_norm(
+    input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool
+) -> Any:
     """Normalizes each of `num_groups` groups of channels of each sample: input (N, C, …)."""
     shape = input._a.shape
     if len(shape) < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
+        )
     n, c = shape[:2]
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if c % num_groups:
         raise RuntimeError(
-            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(shape)} "
+            "Expected number of channels in input to be divisible by num_groups, but got input "
+            f"of shape {list(shape)} "
             f"and num_groups={num_groups}"
         )
     for what, t in (("weight", weight), ("bias", bias)):
         if t is not None and t._a.shape != (c,):
             raise RuntimeError(
-                f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of "
+                f"Expected {what} to be a vector of size equal to the number of channels in "
+                f"input, but got {what} of "
                 f"shape {list(t._a.shape)} and input of shape {list(shape)}"
             )
     hw = layout.numel(shape[2:])
     return native_group_norm.call(input, weight, bias, n, c, hw, num_groups, eps)[0]
-
-
-# ---- batch norm ---------------------------------------------------------------------------------
-
-
-def _batch_axes(ndim: int) -> tuple[int, ...]:
-    return (0, *range(2, ndim))
-
-
-def _batch_meta(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    s = MetaArray((x.shape[1],), x.dtype)
-    return MetaArray(x.shape, x.dtype), s, s, s
-
-
-@op("_batch_norm_training(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor output, Tensor mean, "
-    "Tensor rstd, Tensor var)", public=False, meta=_batch_meta, grad_name="NativeBatchNormBackward0",
-    vjp={"input, weight, bias": "batch_norm_backward(g0, input, result1, result2, weight, eps, needs)"})  # fmt: skip
-def _batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """Normalized by the batch's own statistics; also mean, 1 / √(var + eps) and the biased variance."""
-    c = x.shape[1]
-    if x.size == 0:
-        return x.copy(), xp.zeros(c, x.dtype), xp.zeros(c, x.dtype), xp.zeros(c, x.dtype)
-    axes = _batch_axes(x.ndim)
-    r, mean, var = _moments(xp, x, axes)
-    rstd = 1 / xp.sqrt(var + var.dtype.type(eps))
-    r *= rstd if weight is None else rstd * _per_channel(weight, x.ndim)
-    if bias is not None:
-        r += _per_channel(bias, x.ndim)
-    return r, mean.reshape(c), rstd.reshape(c), var.reshape(c)
-
-
-@vjp_helper
-def batch_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: Any, eps: float, needs: Any) -> Any:
-    """The gradients of x, weight and bias in training."""
-    if g is None:
-        return None, None, None
-    if not grad_enabled():
-        r = _batch_norm_backward.call(g, x, mean, rstd, weight, list(needs))
-        return tuple(v if k else None for v, k in zip(r, needs))
-    shape = x._a.shape
-    dims = _batch_axes(len(shape))
-    channel = (1, shape[1], *(1,) * (len(shape) - 2))
-    centred = x - aten.mean(x, dims, True)
-    scale = aten.rsqrt(aten.mean(centred * centred, dims, True) + eps)
-    normal = centred * scale
-    gw = g if weight is None else g * aten.view(weight, channel)
-    gx = scale * (gw - aten.mean(gw, dims, True) - normal * aten.mean(gw * normal, dims, True))
-    return (gx if needs[0] else None, aten.sum(g * normal, dims) if needs[1] else None,
-            aten.sum(g, dims) if needs[2] else None)  # fmt: skip
-
-
-@op("_batch_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool[3] output_mask) -> "
-    "(Tensor, Tensor, Tensor)", public=False, meta=_channel_backward_meta)  # fmt: skip
-def _batch_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, mask: Any) -> Any:
-    """The gradients of input, weight and bias; all are made of two sums for each channel."""
-    n = x.ndim
-    axes = _batch_axes(n)
-    m = x.dtype.type(x.size // x.shape[1] if x.size else 1)
-    normal = x - _per_channel(mean, n)
-    normal *= _per_channel(rstd, n)
-    gbias = xp.add.reduce(g, axis=axes)
-    gweight = xp.add.reduce(g * normal, axis=axes)
-    gx = xp.empty(0, x.dtype)
-    if mask[0]:
-        scale = rstd if weight is None else rstd * weight
-        normal *= _per_channel(gweight / m, n)
-        gx = g - normal
-        gx -= _per_channel(gbias / m, n)
-        gx *= _per_channel(scale, n)
-    return gx, gweight, gbias
-
-
-@op("_batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float eps) -> "
-    "Tensor", public=False, meta=lambda x, *rest: MetaArray(x.shape, x.dtype), grad_name="NativeBatchNormBackward0",
-    vjp={"input, weight, bias": "batch_norm_eval_backward(g, input, weight, running_mean, running_var, eps, needs)"})  # fmt: skip
-def _batch_norm_eval(xp: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> Any:
-    """Normalized by running statistics."""
-    scale = 1 / xp.sqrt(var + var.dtype.type(eps))
-    if weight is not None:
-        scale = scale * weight
-    shift = -mean * scale
-    if bias is not None:
-        shift = shift + bias
-    r = x * _per_channel(scale.astype(x.dtype, copy=False), x.ndim)
-    r += _per_channel(shift, x.ndim)
-    return r
-
-
-@vjp_helper
-def batch_norm_eval_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
-    """The gradients of x, weight and bias in evaluation: the statistics are constants."""
-    n = x._a.ndim
-    channel = (1, x._a.shape[1], *(1,) * (n - 2))
-    rstd = aten.view(aten.rsqrt(var + eps), channel)
-    dims = _batch_axes(n)
-    scale = rstd if weight is None else rstd * aten.view(weight, channel)
-    return (
-        g * scale if needs[0] else None,
-        aten.sum(g * ((x - aten.view(mean, channel)) * rstd), dims) if needs[1] else None,
-        aten.sum(g, dims) if needs[2] else None,
-    )
-
-
-def _check_channels(x: Any, **vectors: Any) -> None:
-    for name, t in vectors.items():
-        if t is not None and t._a.shape != (x._a.shape[1],):
-            raise RuntimeError(f"{name} should contain {x._a.shape[1]} elements not {t._a.size}")
-
-
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
-           "float momentum, float eps, bool cudnn_enabled) -> Tensor", method=False)  # fmt: skip
-def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
-               eps: float, cudnn_enabled: bool) -> Any:  # fmt: skip
-    """Normalizes each channel: input (N, C, …). In training, the running statistics move by `momentum`
-    towards the batch's (the variance unbiased); an empty batch leaves them alone."""
-    if input._a.size == 0:
-        r = aten.clone(input) if weight is None else input * aten.select(weight, 0, 0)
-        return r if bias is None else r + aten.select(bias, 0, 0)
-    if input._a.ndim < 2:
-        raise RuntimeError(f"batch_norm: expected at least 2 dimensions (N, C, …), got {list(input._a.shape)}")
-    _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
-    if not training:
-        if running_mean is None or running_var is None:
-            raise RuntimeError("running_mean must be defined in evaluation mode")
-        return _batch_norm_eval.call(input, weight, bias, running_mean, running_var, eps)
-    r, mean, _, var = _batch_norm_training.call(input, weight, bias, eps)
-    n = input._a.size // input._a.shape[1]
-    _move(running_mean, mean, momentum)
-    if running_var is not None:
-        _move(running_var, aten.detach(var) * (n / (n - 1) if n > 1 else math.nan), momentum)
-    return r
-
-
-def _move(running: Any, new: Any, momentum: float) -> None:
-    """running ← (1 − momentum) · running + momentum · new, outside the tape."""
-    if running is not None:
-        target = aten.detach(running)
-        aten.add_(aten.mul_(target, 1 - momentum), aten.detach(new), alpha=momentum)
-
-
-@face("instance_norm", method=False, spaces=("torch",))
-def instance_norm(self: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
-                  momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
-    """Batch norm of each sample by itself: input (N, C, …)."""
-    shape = self._a.shape
-    if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-    n, c = shape[:2]
-
-    def repeated(t: Any) -> Any:
-        return None if t is None else aten.reshape(aten.expand(t, (n, c)), (n * c,))
-
-    mean, var = (None if t is None else aten.clone(repeated(aten.detach(t))) for t in (running_mean, running_var))
-    rows = aten.reshape(self, (1, n * c, *shape[2:]))
-    r = aten.batch_norm(rows, repeated(weight), repeated(bias), mean, var, use_input_stats, momentum, eps, False)
-    if use_input_stats and n:
-        for running, moved in ((running_mean, mean), (running_var, var)):
-            if running is not None:
-                aten.copy_(aten.detach(running), aten.mean(aten.view(moved, (n, c)), 0))
-    return aten.view(r, shape)

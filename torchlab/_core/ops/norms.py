@@ -101,8 +101,8 @@ def vector_norm_(xp: Any, a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any)
     shape = reduced_shape(a, dim, keepdim)
     _check_empty(a, float(ord), dim)
     a = widened(a) if is_half(made) else a.astype(made, copy=False)
-    dims = reduced_dims(dim, a.ndim)
-    r = _norm(xp, a.reshape(1) if a.ndim == 0 else a, float(ord), dims, keepdim)
+    dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
+    r = _norm(xp, a if a.ndim else a.reshape(1), float(ord), dims, keepdim)
     return xp.asarray(r, dtype=_real(made)).reshape(shape)
 
 
@@ -158,6 +158,13 @@ def _check_matrix(x: Any, name: str) -> None:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x._k.dtype.scalar_name}")
 
 
+def _best(x: Any, dim: int, ord: Any) -> Any:
+    """The largest or smallest along `dim`, which stays; a norm of nothing is 0."""
+    if ord > 0 and x._a.shape[dim] == 0:
+        return aten.sum(x, dim, True)
+    return (aten.amax if ord > 0 else aten.amin)(x, dim, True)
+
+
 @face("matrix_norm", method=False, spaces=("linalg",))
 def matrix_norm(self: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
                 out: Any = None) -> Any:  # fmt: skip
@@ -181,12 +188,11 @@ def matrix_norm(self: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     x = self if dtype is None else aten.to(self, dtype=dtype)
     if ord == "nuc" or abs(ord) == 2:
         s = aten.svdvals(aten.movedim(x, (rows, columns), (-2, -1)))
-        r = aten.sum(s, -1) if ord == "nuc" else aten.amax(s, -1) if ord > 0 else aten.amin(s, -1)
+        r = aten.sum(s, -1) if ord == "nuc" else aten.squeeze(_best(s, -1, ord), -1)
     else:
         along, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = vector_norm_.function(x, 1, along, True)
-        best = aten.amax if ord > 0 else aten.amin
-        r = aten.squeeze(best(sums, over, True), (rows, columns))
+        r = aten.squeeze(_best(sums, over, ord), (rows, columns))
     if keepdim:
         r = aten.view(r, tuple(1 if i in (rows, columns) else n for i, n in enumerate(self._a.shape)))
     return r if out is None else aten.copy_(out, r)

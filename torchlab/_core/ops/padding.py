@@ -88,7 +88,7 @@ def _check(a: Any, pad: Any, dims: int, name: str) -> None:
             f"non-zero dimensions for input, but got: {list(a.shape)}"
         )
     for d, (n, (i, j)) in enumerate(zip(a.shape, _pairs(pad, a.ndim), strict=True)):
-        if name.startswith("reflection") and (i >= n or j >= n):
+        if d >= a.ndim - dims and name.startswith("reflection") and (i >= n or j >= n):
             raise RuntimeError(
                 f"{name}: Argument #4: Padding size should be less than the corresponding input dimension, but got: "
                 f"padding ({i}, {j}) at dimension {d} of input {list(a.shape)}"
@@ -154,7 +154,9 @@ def _circular(x: Any, pad: Any) -> Any:
         if size + i + j < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
         if i or j:
-            where = aten.to(aten.from_numpy(np.arange(-i, size + j) % size), device=x._k.device)
+            inner = np.arange(max(-i, 0), size - max(-j, 0))
+            places = np.concatenate([inner[inner.size - max(i, 0) :], inner, inner[: max(j, 0)]])
+            where = aten.to(aten.from_numpy(places), device=x._k.device)
             x = aten.index(x, [None] * d + [where])
     return aten.clone(x, memory_format=contiguous_format) if not x._k.contiguous else x
 

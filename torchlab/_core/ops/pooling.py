@@ -26,7 +26,9 @@ from torchlab._core.ops._windows import (
 from torchlab._core.ops.kernels import as_format_of
 
 
-def _max_values(xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+def _max_values(
+    xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> Any:
     out = window_counts(x.shape[-len(kernel) :], kernel, stride, padding, dilation, ceil_mode)
     padded = padded_for(xp, x, out, kernel, stride, padding, dilation, lowest(x.dtype))
     taps = window_taps(kernel, out, stride, dilation)
@@ -38,8 +40,11 @@ def _max_values(xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilatio
     return r
 
 
-def _max_indices(xp: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """Where each maximum y was found: the first place in the window, as a flat index into the spatial
+def _max_indices(
+    xp: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Any:
+    """Where each maximum y was found: the first place in the window, as a flat index into the
+    spatial
     dimensions (int64). NaN is found, too."""
     k = len(kernel)
     spatial, out = x.shape[-k:], y.shape[-k:]
@@ -69,7 +74,9 @@ def _max_indices(xp: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any
     return flat
 
 
-def _prefer_inside(xp: Any, which: Any, y: Any, spatial: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> None:
+def _prefer_inside(
+    xp: Any, which: Any, y: Any, spatial: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> None:
     """A window of nothing but −inf: its first element that is no padding."""
     if not bool((y == -xp.inf).any()):
         return
@@ -96,8 +103,11 @@ def _scatter(xp: Any, g: Any, indices: Any, spatial: Any) -> Any:
     return r.reshape(*lead, *spatial)
 
 
-def _max_backward(xp: Any, g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """The same without indices: each tap claims the windows whose maximum it is and no tap had before."""
+def _max_backward(
+    xp: Any, g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Any:
+    """The same without indices: each tap claims the windows whose maximum it is and no tap had
+    before."""
     k = len(kernel)
     out = y.shape[-k:]
     padded = padded_for(xp, x, out, kernel, stride, padding, dilation, lowest(x.dtype))
@@ -139,13 +149,18 @@ def _declare_max(n: int) -> None:
         out = window_counts(x.shape[-n:], kernel, stride, padding, dilation, ceil_mode)
         return MetaArray((*x.shape[:-n], *out), x.dtype)
 
-    def values(xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    def values(
+        xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
         """The largest element of each window."""
         check_pooled(name, x, n)
         return as_format_of(xp, _max_values(xp, x, kernel, stride, padding, dilation, ceil_mode), x)
 
-    def with_indices(xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-        """The largest element of each window, and where it is in the flattened spatial dimensions."""
+    def with_indices(
+        xp: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
+        """The largest element of each window, and where it is in the flattened spatial
+        dimensions."""
         y = values(xp, x, kernel, stride, padding, dilation, ceil_mode)
         return y, as_format_of(xp, _max_indices(xp, x, y, kernel, stride, padding, dilation), x)
 
@@ -154,45 +169,79 @@ def _declare_max(n: int) -> None:
         return y, MetaArray(y.shape, np.dtype(np.int64))
 
     grad_name = f"MaxPool{n}DWithIndicesBackward0"
-    op(f"_max_pool{n}d(Tensor self, {geometry}, bool ceil_mode) -> Tensor", public=False, meta=meta, grad_name=grad_name,
-       vjp={"self": "max_pool_backward(g, self, result, kernel_size, stride, padding, dilation)"})(values)  # fmt: skip
-    op(f"max_pool{n}d_with_indices(Tensor self, {geometry}, bool ceil_mode) -> (Tensor, Tensor)", public=False,
-       meta=meta_indices, grad_name=grad_name, vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"})(with_indices)  # fmt: skip
+    op(
+        f"_max_pool{n}d(Tensor self, {geometry}, bool ceil_mode) -> Tensor",
+        public=False,
+        meta=meta,
+        grad_name=grad_name,
+        vjp={"self": "max_pool_backward(g, self, result, kernel_size, stride, padding, dilation)"},
+    )(values)
+    op(
+        f"max_pool{n}d_with_indices(Tensor self, {geometry}, bool ceil_mode) -> (Tensor, Tensor)",
+        public=False,
+        meta=meta_indices,
+        grad_name=grad_name,
+        vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"},
+    )(with_indices)
 
 
 @vjp_helper
-def max_pool_backward(g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_backward(
+    g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Any:
     """The gradient of max pooling; through indices where it will be differentiated again."""
     if not grad_enabled():
         return _max_pool_backward.call(g, x, y, kernel, stride, padding, dilation)
-    indices = _max_pool_indices.call(aten.detach(x), aten.detach(y), kernel, stride, padding, dilation)
+    indices = _max_pool_indices.call(
+        aten.detach(x), aten.detach(y), kernel, stride, padding, dilation
+    )
     return _max_unpool.call(g, indices, x._a.shape[-len(kernel) :])
 
 
-@op("_max_pool_backward(Tensor grad_output, Tensor self, Tensor result, int[] kernel_size, int[] stride, int[] padding, "
-    "int[] dilation) -> Tensor", public=False, meta=lambda g, x, *rest: MetaArray(x.shape, x.dtype))  # fmt: skip
-def _max_pool_backward(xp: Any, g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+@op(
+    "_max_pool_backward(Tensor grad_output, Tensor self, Tensor result, int[] kernel_size, int[] "
+    "stride, int[] padding, "
+    "int[] dilation) -> Tensor",
+    public=False,
+    meta=lambda g, x, *rest: MetaArray(x.shape, x.dtype),
+)
+def _max_pool_backward(
+    xp: Any, g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Any:
     """Each window's gradient goes to its first maximum."""
     return _max_backward(xp, g, x, y, kernel, stride, padding, dilation)
 
 
-@op("_max_pool_indices(Tensor self, Tensor result, int[] kernel_size, int[] stride, int[] padding, int[] dilation) -> Tensor",
-    public=False, meta=lambda x, y, *rest: MetaArray(y.shape, np.dtype(np.int64)))  # fmt: skip
-def _max_pool_indices(xp: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+@op(
+    "_max_pool_indices(Tensor self, Tensor result, int[] kernel_size, int[] stride, int[] "
+    "padding, int[] dilation) -> Tensor",
+    public=False,
+    meta=lambda x, y, *rest: MetaArray(y.shape, np.dtype(np.int64)),
+)
+def _max_pool_indices(
+    xp: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Any:
     """The places of the maxima."""
     return _max_indices(xp, x, y, kernel, stride, padding, dilation)
 
 
-@op("_max_unpool(Tensor grad_output, Tensor indices, int[] size) -> Tensor", public=False,
+@op(
+    "_max_unpool(Tensor grad_output, Tensor indices, int[] size) -> Tensor",
+    public=False,
     meta=lambda g, i, size: MetaArray((*g.shape[: g.ndim - len(size)], *size), g.dtype),
-    vjp={"grad_output": "_max_pool_gather(g, indices, size)"})  # fmt: skip
+    vjp={"grad_output": "_max_pool_gather(g, indices, size)"},
+)
 def _max_unpool(xp: Any, g: Any, indices: Any, size: Any) -> Any:
     """Adds each element to its place in arrays of zeros with the spatial dimensions `size`."""
     return _scatter(xp, g, indices, tuple(size))
 
 
-@op("_max_pool_gather(Tensor self, Tensor indices, int[] size) -> Tensor", public=False,
-    meta=lambda x, i, size: MetaArray(i.shape, x.dtype), vjp={"self": "_max_unpool(g, indices, size)"})  # fmt: skip
+@op(
+    "_max_pool_gather(Tensor self, Tensor indices, int[] size) -> Tensor",
+    public=False,
+    meta=lambda x, i, size: MetaArray(i.shape, x.dtype),
+    vjp={"self": "_max_unpool(g, indices, size)"},
+)
 def _max_pool_gather(xp: Any, x: Any, indices: Any, size: Any) -> Any:
     """The elements at flat spatial indices."""
     return _gather(xp, x, indices, len(size))
@@ -202,49 +251,84 @@ for _n in (2, 3):
     _declare_max(_n)
 
 
-def _max_pool(n: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool) -> Any:
+def _max_pool(
+    n: int,
+    x: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: bool,
+) -> Any:
     kernel = window_tuple(kernel, n, "kernel_size")
     stride = stride_or_kernel(stride, kernel)
-    geometry = (kernel, stride, window_tuple(padding, n, "padding"), window_tuple(dilation, n, "dilation"), bool(ceil_mode))
+    geometry = (
+        kernel,
+        stride,
+        window_tuple(padding, n, "padding"),
+        window_tuple(dilation, n, "dilation"),
+        bool(ceil_mode),
+    )
     if n == 1:
         if x._a.ndim not in (2, 3):
-            raise RuntimeError(f"max_pool1d() Expected 2D or 3D input tensor, but got {list(x._a.shape)}")
+            raise RuntimeError(
+                f"max_pool1d() Expected 2D or 3D input tensor, but got {list(x._a.shape)}"
+            )
         lifted = [(1, *g) if i != 2 else (0, *g) for i, g in enumerate(geometry[:4])]
         rows = aten.unsqueeze(x, -2)
         if not indices:
             return aten.squeeze(aten._max_pool2d(rows, *lifted, geometry[4]), -2)
-        return tuple(aten.squeeze(r, -2) for r in aten.max_pool2d_with_indices(rows, *lifted, geometry[4]))
+        return tuple(
+            aten.squeeze(r, -2) for r in aten.max_pool2d_with_indices(rows, *lifted, geometry[4])
+        )
     if indices:
         return tuple(getattr(aten, f"max_pool{n}d_with_indices")(x, *geometry))
     return getattr(aten, f"_max_pool{n}d")(x, *geometry)
 
 
-@op("max_unpool(Tensor self, Tensor indices, int[] size) -> Tensor", public=False,
+@op(
+    "max_unpool(Tensor self, Tensor indices, int[] size) -> Tensor",
+    public=False,
     meta=lambda x, i, size: MetaArray((*x.shape[: x.ndim - len(size)], *size), x.dtype),
-    vjp={"self": "_max_pool_gather(g, indices, size)"})  # fmt: skip
+    vjp={"self": "_max_pool_gather(g, indices, size)"},
+)
 def max_unpool(xp: Any, x: Any, indices: Any, size: Any) -> Any:
     """Puts each element where its index says; of several for one place, the last stays."""
     size = tuple(size)
     if indices.shape != x.shape:
         raise RuntimeError(
-            f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) but got indices tensor "
+            f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) "
+            "but got indices tensor "
             f"with shape: {list(indices.shape)}"
         )
     rows, room = layout.numel(x.shape[: x.ndim - len(size)]), layout.numel(size)
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= room):
-        raise RuntimeError(f"max_unpool: found an invalid max index: {int(indices.max())} (output volumes are of size {size})")
+        raise RuntimeError(
+            f"max_unpool: found an invalid max index: {int(indices.max())} (output volumes are of "
+            f"size {size})"
+        )
     r = xp.zeros((rows, room), x.dtype)
     xp.put_along_axis(r, indices.reshape(rows, -1), x.reshape(rows, -1), axis=1)
     return as_format_of(xp, r.reshape(*x.shape[: x.ndim - len(size)], *size), x)
 
 
 def _declare_faces(n: int) -> None:
-    def max_pool(self: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                 ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+    def max_pool(
+        self: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         return _max_pool(n, self, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
     max_pool.__name__ = max_pool.__qualname__ = name = f"max_pool{n}d"
-    max_pool.__doc__ = f"The largest element of each {n}-d window; also where it is, with return_indices."
+    max_pool.__doc__ = (
+        f"The largest element of each {n}-d window; also where it is, with return_indices."
+    )
     face(name, method=False, spaces=("torch", "nn.functional"))(max_pool)
 
 
@@ -253,7 +337,14 @@ for _n in (1, 2, 3):
 
 
 @face("max_pool1d_with_indices", method=False, spaces=("torch", "nn.functional"))
-def max_pool1d_with_indices(self: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+def max_pool1d_with_indices(
+    self: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """`max_pool1d` with the places of the maxima."""
     return _max_pool(1, self, kernel_size, stride, padding, dilation, ceil_mode, True)

@@ -37,10 +37,16 @@ def _adaptive_check(name: str, x: Any, k: int, size: Any) -> None:
     if x.ndim not in (k + 1, k + 2):
         raise RuntimeError(f"{name}: Expected {k + 1}D or {k + 2}D tensor, but got {list(x.shape)}")
     if any(n == 0 for n in x.shape[-k:]):
-        raise RuntimeError(f"{name}: Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                           f"{list(x.shape)}")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: Expected input to have non-zero size for non-batch dimensions, but input "
+            "has sizes "
+            f"{list(x.shape)}"
+        )
     if any(s < 0 for s in size):
-        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {list(size)}")
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received "
+            f"{list(size)}"
+        )
 
 
 def _declare_adaptive_avg(n: int) -> None:
@@ -63,11 +69,19 @@ def _declare_adaptive_avg(n: int) -> None:
             g = _along(xp, g, g.ndim + axis, _mean_matrix(size[axis], g.shape[axis], g.dtype).T)
         return xp.ascontiguousarray(g)
 
-    op(f"_{name}(Tensor self, int[] output_size) -> Tensor", public=False, meta=meta, grad_name=f"AdaptiveAvgPool{n}DBackward0",
-       vjp={"self": f"_{name}_backward(g, self.shape[-{n}:])"})(forward)  # fmt: skip
-    op(f"_{name}_backward(Tensor grad_output, int[] size) -> Tensor", public=False,
-       meta=lambda g, size: MetaArray((*g.shape[:-n], *size), g.dtype),
-       vjp={"grad_output": f"_{name}(g, grad_output.shape[-{n}:])"})(backward)  # fmt: skip
+    op(
+        f"_{name}(Tensor self, int[] output_size) -> Tensor",
+        public=False,
+        meta=meta,
+        grad_name=f"AdaptiveAvgPool{n}DBackward0",
+        vjp={"self": f"_{name}_backward(g, self.shape[-{n}:])"},
+    )(forward)
+    op(
+        f"_{name}_backward(Tensor grad_output, int[] size) -> Tensor",
+        public=False,
+        meta=lambda g, size: MetaArray((*g.shape[:-n], *size), g.dtype),
+        vjp={"grad_output": f"_{name}(g, grad_output.shape[-{n}:])"},
+    )(backward)
 
 
 def _declare_adaptive_max(n: int) -> None:
@@ -79,7 +93,8 @@ def _declare_adaptive_max(n: int) -> None:
         return MetaArray(shape, x.dtype), MetaArray(shape, np.dtype(np.int64))
 
     def forward(xp: Any, x: Any, size: Any) -> Any:
-        """Maxima over a grid of `size` windows, and where they are in the flattened spatial dimensions."""
+        """Maxima over a grid of `size` windows, and where they are in the flattened spatial
+        dimensions."""
         _adaptive_check(name, x, n, size)
         spatial = x.shape[-n:]
         lead = x.shape[:-n]
@@ -94,8 +109,13 @@ def _declare_adaptive_max(n: int) -> None:
             values[(..., *at)] = xp.take_along_axis(window, best[..., None], -1)[..., 0]
         return values, indices
 
-    op(f"_{name}(Tensor self, int[] output_size) -> (Tensor, Tensor)", public=False, meta=meta,
-       grad_name=f"AdaptiveMaxPool{n}DBackward0", vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"})(forward)  # fmt: skip
+    op(
+        f"_{name}(Tensor self, int[] output_size) -> (Tensor, Tensor)",
+        public=False,
+        meta=meta,
+        grad_name=f"AdaptiveMaxPool{n}DBackward0",
+        vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"},
+    )(forward)
 
 
 for _n in (2, 3):
@@ -108,7 +128,9 @@ def _output_size(x: Any, size: Any, n: int) -> tuple[int, ...]:
     if x._a.ndim <= n and n > 1:
         raise ValueError(f"Input dimension should be at least {n + 1}")
     if len(sizes) != n:
-        raise RuntimeError(f"adaptive_pool{n}d: output_size must be {n} integers, got {list(sizes)}")
+        raise RuntimeError(
+            f"adaptive_pool{n}d: output_size must be {n} integers, got {list(sizes)}"
+        )
     return tuple(x._a.shape[i - n] if s is None else int(s) for i, s in enumerate(sizes))
 
 
@@ -142,8 +164,10 @@ def _declare_faces(n: int) -> None:
 
     for kind, body, what in (("avg", adaptive_avg, "Means"), ("max", adaptive_max, "Maxima")):
         body.__name__ = body.__qualname__ = name = f"adaptive_{kind}_pool{n}d"
-        body.__doc__ = f"{what} over a grid of `output_size` windows: any input size gives the same output size."
-        face(name, method=False, spaces=("torch", "nn.functional") if n == 1 else ("nn.functional",))(body)
+        body.__doc__ = f"{what} over a grid of `output_size` windows, whatever the input's size."
+        face(
+            name, method=False, spaces=("torch", "nn.functional") if n == 1 else ("nn.functional",)
+        )(body)
 
 
 for _n in (1, 2, 3):

@@ -29,10 +29,30 @@ def _flipped(xp: Any, a: Any, dims: Any) -> Any:
     return copied(xp, a[key] if a.ndim else a, layout.empty_like_strides(a.shape, elements(a)))
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", varargs=True, half=False, vjp={"self": "flip(g, dims)"}, meta=_like)
+@op("flip(Tensor self, int[] dims) -> Tensor", public=False, half=False, vjp={"self": "flip(g, dims)"}, meta=_like)
 def flip(xp: Any, a: Any, dims: Any) -> Any:
     """The order of the elements reversed along `dims`; a copy."""
     return _flipped(xp, a, layout.wrap_dims(dims, a.ndim))
+
+
+def _sizes(values: Any, keyword: Any) -> tuple[int, ...]:
+    """`f(1, 2)`, `f((1, 2))` and `f(dims=(1, 2))`."""
+    if keyword is not None:
+        values = keyword
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = values[0]
+    return tuple(values)
+
+
+def _flip_method(self: Any, *dims: int, **keyword: Any) -> Any:
+    """The order of the elements reversed along `dims`; a copy."""
+    return flip.call(self, _sizes(dims, keyword.get("dims")))
+
+
+@face("flip", method=_flip_method)
+def flip_face(self: Any, dims: Any) -> Any:
+    """The order of the elements reversed along `dims`; a copy."""
+    return flip.call(self, (dims,) if isinstance(dims, int) else tuple(dims))
 
 
 @composite("fliplr(Tensor self) -> Tensor")
@@ -62,8 +82,10 @@ def roll(xp: Any, a: Any, shifts: Any, dims: Any) -> Any:
         return xp.roll(a, shifts[0])
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if a.ndim == 0:
+        raise IndexError(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     axes = [layout.wrap_dim(d, a.ndim) for d in dims]
-    return copied(xp, xp.roll(a, tuple(shifts), tuple(axes)) if a.ndim else a, format_strides(a, a.shape))
+    return copied(xp, xp.roll(a, tuple(shifts), tuple(axes)), format_strides(a, a.shape))
 
 
 @vjp_helper
@@ -113,13 +135,19 @@ def _repeat_shape(a: Any, repeats: Any) -> tuple[int, ...]:
     return shape
 
 
-@op("repeat(Tensor self, SymInt[] repeats) -> Tensor", varargs=True, half=False, spaces=(),
+@op("repeat(Tensor self, SymInt[] repeats) -> Tensor", public=False, half=False,
     vjp={"self": "repeat_backward(g, self.shape, repeats)"},
     meta=lambda a, repeats: MetaArray(_repeat_shape(a, repeats), a.dtype))  # fmt: skip
 def repeat(xp: Any, a: Any, repeats: Any) -> Any:
     """The tensor repeated along each dimension; more repeats than dimensions add dimensions in front."""
     _repeat_shape(a, repeats)
     return xp.tile(a, tuple(repeats)) if len(repeats) else a.copy()
+
+
+@face("repeat", spaces=())
+def repeat_face(self: Any, *repeats: int, **keyword: Any) -> Any:
+    """The tensor repeated along each dimension; more repeats than dimensions add dimensions in front."""
+    return repeat.call(self, _sizes(repeats, keyword.get("repeats")))
 
 
 @vjp_helper
@@ -134,11 +162,16 @@ def repeat_backward(g: Any, shape: Any, repeats: Any) -> Any:
     return aten.reshape(aten.sum(aten.reshape(g, split), tuple(range(0, len(split), 2))), tuple(shape))
 
 
-@composite("tile(Tensor self, SymInt[] dims) -> Tensor", varargs=True)
+def _tile_method(self: Any, *dims: int, **keyword: Any) -> Any:
+    """As `repeat`, missing repeats counting as 1."""
+    return tile.body(self, _sizes(dims, keyword.get("dims")))
+
+
+@face("tile", method=_tile_method)
 def tile(self: Any, dims: Any) -> Any:
     """As `repeat`, missing repeats counting as 1."""
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
-    return repeat.call(self, *((1,) * (self._a.ndim - len(dims)) + dims))
+    return repeat.call(self, (1,) * (self._a.ndim - len(dims)) + dims)
 
 
 @face("repeat_interleave")

@@ -58,7 +58,7 @@ def _sum_all(self: Any) -> Any:
 
 
 @face("sum")
-def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:  # noqa: A001
+def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:
     """The sum of all elements, or over `dim`; integers and bools are summed in int64."""
     if dim is None and dtype is None and out is None and not keepdim and not names:
         return _sum_all(self)
@@ -79,8 +79,10 @@ def sum_to_size(self: Any, *size: Any) -> Any:
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if target == tuple(shape) and target:
+        return self
     dims = [*range(lead), *(lead + i for i, n in enumerate(target) if n != shape[lead + i])]
-    return aten.view(sum_dim.call(self, dims, True), target) if dims else aten.clone(self)
+    return aten.view(sum_dim.call(self, dims, True), target) if dims else sum_all.call(self)
 
 
 # ---- mean ---------------------------------------------------------------------------------------

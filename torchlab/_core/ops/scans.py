@@ -54,7 +54,7 @@ def reversed_cumsum(xp: Any, a: Any, dim: int) -> Any:
 
 def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
     @op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", out=True, doc=doc,
-        vjp={"self": "_put_along(g0, dim, result1, self.shape)"},
+        vjp={"self": "gather_backward(g0, self.shape, dim, result1)"},
         meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)))  # fmt: skip
     def kernel(xp: Any, a: Any, dim: int) -> Any:
         if a.dtype.kind == "c":

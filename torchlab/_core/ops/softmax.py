@@ -1,7 +1,8 @@
 """Softmax and its logarithm.
 
 One kernel each, with few temporaries: the largest entry is subtracted first, so nothing overflows.
-Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.softmax.html
+Source of the semantics:
+https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.softmax.html
 """
 
 from __future__ import annotations
@@ -16,12 +17,22 @@ from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops.kernels import row_dot, row_sum
 
-_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+_NAMES = {
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
 
 
 def _check(name: str, a: Any, dim: int) -> int:
     if a.dtype.kind in "iub":
-        raise RuntimeError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{_NAMES.get(a.dtype.name, a.dtype.name)}'")
+        raise RuntimeError(
+            f'"{name}_lastdim_kernel_impl" not implemented for '
+            f"'{_NAMES.get(a.dtype.name, a.dtype.name)}'"
+        )
     return layout.wrap_dim(dim, a.ndim, name)
 
 
@@ -48,17 +59,30 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
     return e / aten.sum(e, dim, True)
 
 
-@op("_softmax(Tensor self, int dim) -> Tensor", public=False, meta=_like, decompose=_softmax_decomposed, autocast="float32",
-    vjp={"self": "_softmax_backward_data(g, result, dim)"})  # fmt: skip
+@op(
+    "_softmax(Tensor self, int dim) -> Tensor",
+    public=False,
+    meta=_like,
+    decompose=_softmax_decomposed,
+    autocast="float32",
+    vjp={"self": "_softmax_backward_data(g, result, dim)"},
+)
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
     """exp(x) / Σ exp(x) along `dim`."""
     return softmax_array(xp, a, _check("softmax", a, dim))
 
 
-@op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor", public=False, meta=_like,
+@op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    public=False,
+    meta=_like,
     decompose=lambda g, y, dim: y * (g - aten.sum(g * y, dim, True)),
-    vjp={"grad_output": "_softmax_backward_data(g, output, dim)",
-         "output": "g * grad_output - g * (grad_output * output).sum(dim, True) - grad_output * (g * output).sum(dim, True)"})  # fmt: skip
+    vjp={
+        "grad_output": "_softmax_backward_data(g, output, dim)",
+        "output": "g * grad_output - g * (grad_output * output).sum(dim, True) - grad_output * (g "
+        "* output).sum(dim, True)",
+    },
+)
 def _softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """y · (g − Σ g·y)."""
     if y.ndim == 0:
@@ -75,8 +99,14 @@ def _log_softmax_decomposed(self: Any, dim: int) -> Any:
     return shifted - aten.log(aten.sum(aten.exp(shifted), dim, True))
 
 
-@op("_log_softmax(Tensor self, int dim) -> Tensor", public=False, meta=_like, decompose=_log_softmax_decomposed, autocast="float32",
-    vjp={"self": "_log_softmax_backward_data(g, result, dim)"})  # fmt: skip
+@op(
+    "_log_softmax(Tensor self, int dim) -> Tensor",
+    public=False,
+    meta=_like,
+    decompose=_log_softmax_decomposed,
+    autocast="float32",
+    vjp={"self": "_log_softmax_backward_data(g, result, dim)"},
+)
 def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     """x − log Σ exp(x) along `dim`."""
     d = _check("log_softmax", a, dim)
@@ -87,9 +117,16 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     return r
 
 
-@op("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor", public=False, meta=_like,
+@op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    public=False,
+    meta=_like,
     decompose=lambda g, y, dim: g - aten.exp(y) * aten.sum(g, dim, True),
-    vjp={"grad_output": "g - (g * exp(output)).sum(dim, True)", "output": "-g * exp(output) * grad_output.sum(dim, True)"})  # fmt: skip
+    vjp={
+        "grad_output": "g - (g * exp(output)).sum(dim, True)",
+        "output": "-g * exp(output) * grad_output.sum(dim, True)",
+    },
+)
 def _log_softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """g − exp(y) · Σ g."""
     r = xp.exp(y)
@@ -102,8 +139,13 @@ def _log_softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
 # Rows that are masked out entirely give zeros: attention needs that.
 
 
-@op("_safe_softmax(Tensor self, int dim) -> Tensor", public=False, meta=_like, grad_name="SafeSoftmaxBackward0",
-    vjp={"self": "_softmax_backward_data(g, result, dim)"})  # fmt: skip
+@op(
+    "_safe_softmax(Tensor self, int dim) -> Tensor",
+    public=False,
+    meta=_like,
+    grad_name="SafeSoftmaxBackward0",
+    vjp={"self": "_softmax_backward_data(g, result, dim)"},
+)
 def _safe_softmax(xp: Any, a: Any, dim: int) -> Any:
     """softmax, but zeros for a row of −inf."""
     d = _check("softmax", a, dim)

@@ -29,7 +29,7 @@ from torchlab._core.ops._reduce import (
 )
 from torchlab._core.ops.kernels import exact
 
-_SELECTED = "_put_along(g0, dim, result1, self.shape)"
+_SELECTED = "gather_backward(g0, self.shape, dim, result1)"
 
 
 def order(xp: Any, a: Any, dim: int, descending: bool) -> Any:
@@ -294,12 +294,12 @@ def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, sk
     ranks = aten.expand(ranks, (*values._a.shape[:-1], q._a.shape[0]))
     if interpolation in ("lower", "higher", "nearest"):
         rounded = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
-        r = aten._take_along(values, -1, aten.to(rounded, dtype=dt.int64))
+        r = aten.gather(values, -1, aten.to(rounded, dtype=dt.int64))
     else:
         below = aten.to(aten.detach(ranks), dtype=dt.int64)
         above = aten.to(aten.ceil(aten.detach(ranks)), dtype=dt.int64)
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
-        r = aten.lerp(aten._take_along(values, -1, below), aten._take_along(values, -1, above), weight)
+        r = aten.lerp(aten.gather(values, -1, below), aten.gather(values, -1, above), weight)
     if not one:
         r = aten.movedim(r, -1, 0)
         if keepdim:

@@ -16,7 +16,6 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops._places import elements
 
 
 def _like(a: Any, *rest: Any) -> Any:
@@ -63,17 +62,6 @@ _indices("tril_indices", np.tril_indices)
 _indices("triu_indices", np.triu_indices)
 
 
-@op("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", half=False, public=False,
-    grad_name="DiagonalBackward0_copy", vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"},
-    meta=lambda a, *rest: MetaArray(layout.diagonal(a.shape, elements(a), 0, *rest)[0], a.dtype))  # fmt: skip
-def diagonal_copy(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
-    """`diagonal`, copied."""
-    shape, strides, start = layout.diagonal(a.shape, elements(a), 0, offset, dim1, dim2)
-    if 0 in shape:
-        return xp.empty(shape, a.dtype)
-    return xp.diagonal(a, offset, dim1, dim2).copy(order="C")
-
-
 def _embedded(a: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> tuple[tuple[int, ...], int, int]:
     n = a.ndim + 1
     i, j = layout.wrap_dim(dim1, n), layout.wrap_dim(dim2, n)
@@ -105,7 +93,7 @@ def diag(self: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     n = self._a.ndim
     if n not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
-    r = diag_embed.call(self, diagonal) if n == 1 else diagonal_copy.call(self, diagonal, 0, 1)
+    r = diag_embed.call(self, diagonal) if n == 1 else aten.diagonal_copy(self, diagonal, 0, 1)
     return r if out is None else out.resize_(r.shape).copy_(r)
 
 
@@ -133,34 +121,3 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
         for top in range(shape[1] + 1, shape[0], shape[1] + 1):
             aten.diagonal(aten.narrow(self, 0, top, shape[0] - top)).fill_(fill_value)
     return self
-
-
-# ---- a tensor with a part replaced --------------------------------------------------------------
-
-
-def _scattered(name: str, view: str, arguments: str, values: str, zero: str) -> None:
-    """`<view>_scatter`: a copy in which the part that the view shows is `src`."""
-
-    def kernel(xp: Any, a: Any, src: Any, *rest: Any) -> Any:
-        r = a.copy(order="C")
-        t = compute.wrap(r) if xp is np else aten.as_tensor(r)
-        part = getattr(aten, view)(t, *rest)._a
-        if part.shape != src.shape:
-            raise RuntimeError(
-                f"{name}: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice "
-                f"size = {list(part.shape)}"
-            )
-        part[...] = src
-        return r
-
-    kernel.__doc__ = f"self with the part that `{view}` shows replaced by src; a copy."
-    op(f"{name}(Tensor self, Tensor src, {arguments}) -> Tensor", half=False, meta=_like,
-       vjp={"self": zero, "src": f"{view}(g, {values})"})(kernel)  # fmt: skip
-
-
-_scattered("select_scatter", "select", "int dim, SymInt index", "dim, index",
-           "select_scatter(g, new_zeros(g, src.shape), dim, index)")  # fmt: skip
-_scattered("slice_scatter", "slice", "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1", "dim, start, end, step",
-           "slice_scatter(g, new_zeros(g, src.shape), dim, start, end, step)")  # fmt: skip
-_scattered("diagonal_scatter", "diagonal", "int offset=0, int dim1=0, int dim2=1", "offset, dim1, dim2",
-           "diagonal_scatter(g, new_zeros(g, src.shape), offset, dim1, dim2)")  # fmt: skip

@@ -64,16 +64,10 @@ def _sizes(size: Any) -> tuple[int, ...]:
 
 @view("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", public=False,
       meta=lambda shape, strides, off, size: (*layout.view(shape, strides, _sizes(size), op="view"), off),
-      grad_name="ViewBackward0", vjp={"self": "reshape(g, self.shape)"})  # fmt: skip
+      inline=("k.contiguous", "self._a.reshape(size)", "k"), grad_name="ViewBackward0",
+      vjp={"self": "reshape(g, self.shape)"})  # fmt: skip
 def view_(xp: Any, a: Any, size: Any) -> Any:
     """The same elements in another shape; RuntimeError if that needs a copy."""
-    try:
-        r = a.view()
-        r = r.reshape(size, copy=False)
-        if a.flags.c_contiguous and a.size:
-            return r
-    except (ValueError, TypeError):
-        pass
     shape, strides = layout.view(a.shape, elements(a), _sizes(size), op="view")
     return restride(a, shape, strides)
 
@@ -81,15 +75,25 @@ def view_(xp: Any, a: Any, size: Any) -> Any:
 @face("view", spaces=())
 def view_face(self: Any, *size: Any, dtype: Any = None) -> Any:
     """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
-    if dtype is None and len(size) == 1:
-        first = size[0]
-        if isinstance(first, dt.dtype):
-            return view_dtype(self, first)
-        if type(first) is not int and isinstance(first, (tuple, list)):
-            size = tuple(first)
-    elif dtype is not None:
-        return view_dtype(self, dtype)
-    return view_.call(self, size)
+    if dtype is None:
+        if len(size) == 1:
+            first = size[0]
+            if type(first) is not int:
+                if isinstance(first, dt.dtype):
+                    return view_dtype(self, first)
+                if isinstance(first, (tuple, list)):
+                    size = tuple(first)
+        return (_view_call or _ready())(self, size)
+    return view_dtype(self, dtype)
+
+
+_view_call: Any = None
+
+
+def _ready() -> Any:
+    global _view_call
+    _view_call = view_.call
+    return _view_call
 
 
 def view_dtype(self: Any, dtype: Any) -> Any:
@@ -172,6 +176,7 @@ def permute(xp: Any, a: Any, dims: Any) -> Any:
 
 
 @view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+      inline=("self._a.ndim", "self._a.swapaxes(dim0, dim1)", ""),
       meta=_layout(layout.transpose), vjp={"self": "transpose(g, dim0, dim1)"})  # fmt: skip
 def transpose(xp: Any, a: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
@@ -198,7 +203,7 @@ def _t_rule(shape: Any, strides: Any, off: int) -> Any:
     return (shape[::-1], strides[::-1], off)
 
 
-@view("t(Tensor(a) self) -> Tensor(a)", meta=_t_rule, vjp={"self": "t(g)"})
+@view("t(Tensor(a) self) -> Tensor(a)", meta=_t_rule, vjp={"self": "t(g)"}, inline=("self._a.ndim <= 2", "self._a.T", ""))
 def t(xp: Any, a: Any) -> Any:
     """The transpose of a matrix; vectors stay."""
     if a.ndim > 2:

@@ -31,7 +31,10 @@ def _norm(t: Any, p: float) -> Any:
 
 
 def get_total_norm(
-    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+    tensors: Any,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The norm of the tensors' norms, as if they were one vector (0-d).
 
@@ -47,8 +50,10 @@ def get_total_norm(
         total = _norm(aten.stack([n.to(place) for n in norms]), p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
-            f"The total norm of order {p} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
-            "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+            f"The total norm of order {p} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To "
+            "disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
         )
     return total
 
@@ -64,10 +69,14 @@ def clip_grads_with_norm_(
 
 
 def clip_grad_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """Scale all gradients in place so that their common norm is at most `max_norm`; returns the norm
+) -> Tensor:
+    """Scale all gradients in place so that their common norm is at most `max_norm`; returns the
+    norm
     they had (0-d). Raises RuntimeError if it is not finite and `error_if_nonfinite`."""
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)

@@ -13,7 +13,9 @@ from torchlab._core.tensor import Tensor
 
 def _same_place(parameters: list[Tensor]) -> None:
     if len({p.device for p in parameters}) > 1:
-        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+        raise TypeError(
+            "Found two parameters on different devices, this is currently not supported."
+        )
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -18,8 +18,10 @@ from torchlab._core.tensor import Tensor
 from torchlab.optim.optimizer import Optimizer
 
 EPOCH_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form "
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different "
+    "from None, the closed form "
     "is used instead of the new chainable form, where available."
 )
 
@@ -46,7 +48,8 @@ def for_each(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         if len(value) != n:
             raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                f"{name} must have the same length as optimizer.param_groups. {name} has "
+                f"{len(value)} values, "
                 f"param_groups has {n}."
             )
         return list(value)
@@ -74,8 +77,10 @@ class LRScheduler:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
                     raise KeyError(
-                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
-                        "last_epoch >= 0: load the optimizer's state_dict first, or start with last_epoch=-1"
+                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
+                        "scheduler with "
+                        "last_epoch >= 0: load the optimizer's state_dict first, or start with "
+                        "last_epoch=-1"
                     )
         self.base_lrs = [kept(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -113,7 +118,9 @@ class LRScheduler:
         """The groups' rates as they are; warns if a user calls `get_lr` for them."""
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`.",
+                stacklevel=3,
             )
         return [group["lr"] for group in self.optimizer.param_groups]
 
@@ -121,8 +128,10 @@ class LRScheduler:
         """Go to the next epoch and set its rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
             warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should "
-                "call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`. Failure to do this "
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                "1.1.0 and later, you should "
+                "call them in the opposite order: `optimizer.step()` before "
+                "`lr_scheduler.step()`. Failure to do this "
                 "will result in PyTorch skipping the first value of the learning rate schedule.",
                 stacklevel=2,
             )
@@ -152,7 +161,8 @@ class LRScheduler:
 
 
 def saved_functions(functions: list[Any]) -> list[Any]:
-    """What a state dict keeps of user's functions: attributes of callable objects, nothing of others."""
+    """What a state dict keeps of user's functions: attributes of callable objects, nothing of
+    others."""
     return [None if isinstance(f, FunctionType) else dict(f.__dict__) for f in functions]
 
 

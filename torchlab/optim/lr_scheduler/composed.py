@@ -37,12 +37,15 @@ class _Composed(LRScheduler):
                 raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
-                    f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires "
+                    "additional kwargs to be "
+                    f"specified when calling `step`, but got one at index {i} in the given "
+                    "schedulers sequence."
                 )
             if scheduler.optimizer is not optimizer:
                 raise ValueError(
-                    f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{name} expects all schedulers to belong to the same optimizer, but got "
+                    "scheduler "
                     f"{type(scheduler).__name__} at index {i} has another one."
                 )
 
@@ -51,20 +54,26 @@ class SequentialLR(_Composed):
     """Each scheduler in turn: number i + 1 takes over at epoch milestones[i]."""
 
     def __init__(
-        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
     ) -> None:
         self._check(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
+                "Sequential Schedulers expects number of schedulers provided to be one more than "
+                "the number of milestone "
+                f"points, but got number of schedulers {len(schedulers)} and the number of "
+                "milestones to be equal to "
                 f"{len(milestones)}"
             )
         self._schedulers = list(schedulers)
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler has made its first step when it was made: take them back, then let the first begin.
+        # Each scheduler made its first step when it was made: take them back, let the first begin.
         for group in optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
         for scheduler in self._schedulers:
@@ -87,7 +96,9 @@ class SequentialLR(_Composed):
 class ChainedScheduler(_Composed):
     """All schedulers at every step: their factors multiply."""
 
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
         if len(schedulers) and optimizer is None:
             optimizer = schedulers[0].optimizer
         self._check(optimizer, schedulers)

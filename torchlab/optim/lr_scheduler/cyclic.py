@@ -28,23 +28,36 @@ def _set_momentum(group: dict[str, Any], use_beta1: bool, value: Any) -> None:
 def _has_beta1(optimizer: Optimizer) -> bool:
     """Whether it is Adam's β₁ that plays the momentum; ValueError if there is neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        raise ValueError(
+            "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+        )
     return "betas" in optimizer.defaults
 
 
 class CyclicLR(LRScheduler):
-    """Between base_lr and max_lr, up in `step_size_up` steps and down in `step_size_down` (Smith, 2015).
+    """Between base_lr and max_lr, up in `step_size_up` steps and down in `step_size_down`
+    (Smith, 2015).
 
     mode: "triangular" (always the full height), "triangular2" (half the height each cycle),
-    "exp_range" (height·gamma^step), or your own `scale_fn` of the cycle or of the step (scale_mode).
+    "exp_range" (height·gamma^step), or your own `scale_fn` of the cycle or the step (scale_mode).
     """
 
     def __init__(
-        self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
-        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-        base_momentum: Any = 0.8, max_momentum: Any = 0.9, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.8,
+        max_momentum: Any = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
@@ -52,13 +65,20 @@ class CyclicLR(LRScheduler):
         self.optimizer = optimizer
         low = for_each(optimizer, "base_lr", base_lr)
         self.max_lrs = for_each(optimizer, "max_lr", max_lr)
-        up, down = float(step_size_up), float(step_size_down if step_size_down is not None else step_size_up)
+        up, down = (
+            float(step_size_up),
+            float(step_size_down if step_size_down is not None else step_size_up),
+        )
         self.total_size = up + down
         self.step_ratio = up / self.total_size
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
-        self.scale_mode = scale_mode if scale_fn is not None else ("iterations" if mode == "exp_range" else "cycle")
+        self.scale_mode = (
+            scale_mode
+            if scale_fn is not None
+            else ("iterations" if mode == "exp_range" else "cycle")
+        )
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _has_beta1(optimizer)
@@ -69,7 +89,10 @@ class CyclicLR(LRScheduler):
                 set_option(group, "lr", low[i])
                 if cycle_momentum:
                     _set_momentum(group, self.use_beta1, self.max_momentums[i])
-                    group["max_momentum"], group["base_momentum"] = self.max_momentums[i], self.base_momentums[i]
+                    group["max_momentum"], group["base_momentum"] = (
+                        self.max_momentums[i],
+                        self.base_momentums[i],
+                    )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = low
 
@@ -88,7 +111,8 @@ class CyclicLR(LRScheduler):
         climb = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         rates = [
-            low + (high - low) * climb * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
+            low + (high - low) * climb * scale
+            for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
         ]
         if self.cycle_momentum:
             for low, high, group in zip(
@@ -116,16 +140,28 @@ class OneCycleLR(LRScheduler):
     """Up from max_lr / div_factor to max_lr in the first `pct_start` of the steps, then down to
     1 / final_div_factor of the start; the momentum goes the other way (Smith and Topin, 2017).
 
-    total_steps, or epochs and steps_per_epoch. three_phase: down to the start first, then to the end.
+    total_steps, or epochs and steps_per_epoch. three_phase: down to the start first, then to the
+    end.
     Raises ValueError for bad arguments and for a step after the last.
     """
 
     def __init__(
-        self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
-        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-        cycle_momentum: bool = True, base_momentum: Any = 0.85, max_momentum: Any = 0.95, div_factor: float = 25.0,
-        final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -134,7 +170,9 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
         self._anneal_func_type = anneal_strategy
         self.cycle_momentum = cycle_momentum
         high = for_each(optimizer, "max_lr", max_lr)
@@ -161,7 +199,10 @@ class OneCycleLR(LRScheduler):
         self._present()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+            raise ValueError(
+                f"Tried to step {step} times. The specified number of total steps is "
+                f"{self.total_steps}"
+            )
         start = 0.0
         for phase in self._schedule_phases:
             end = phase["end_step"]
@@ -173,7 +214,9 @@ class OneCycleLR(LRScheduler):
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
-                momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
+                momentum = self._between(
+                    group[phase["start_momentum"]], group[phase["end_momentum"]], share
+                )
                 _set_momentum(group, self.use_beta1, momentum)
         return rates
 
@@ -199,7 +242,10 @@ def _phases(total: int, pct_start: float, three_phase: bool) -> list[dict[str, A
     if three_phase:
         rows = [
             (up, first),
-            (float(2 * pct_start * total) - 2, ("max_lr", "initial_lr", "base_momentum", "max_momentum")),
+            (
+                float(2 * pct_start * total) - 2,
+                ("max_lr", "initial_lr", "base_momentum", "max_momentum"),
+            ),
             (total - 1, ("initial_lr", "min_lr", "max_momentum", "max_momentum")),
         ]
     else:

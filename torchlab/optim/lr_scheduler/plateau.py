@@ -14,14 +14,23 @@ from torchlab.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """`step(metric)` multiplies the rates by `factor` after more than `patience` calls without a better
+    """`step(metric)` multiplies the rates by `factor` after more than `patience` calls without a
+    better
     metric, then waits `cooldown` calls. Better: by more than `threshold`, as a share ("rel") or
     absolutely ("abs"), smaller (mode "min") or larger ("max")."""
 
     def __init__(
-        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0, eps: float = 1e-8,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -84,9 +93,12 @@ class ReduceLROnPlateau(LRScheduler):
         if len(self.optimizer.param_groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    f"The number of param groups in the `optimizer` ({len(self.optimizer.param_groups)}) differs from when "
-                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group being "
-                    "added to the optimizer. Please modify the `min_lrs` field to match the length of the `optimizer` "
+                    "The number of param groups in the `optimizer` "
+                    f"({len(self.optimizer.param_groups)}) differs from when "
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to "
+                    "a new param group being "
+                    "added to the optimizer. Please modify the `min_lrs` field to match the "
+                    "length of the `optimizer` "
                     "param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(self.optimizer.param_groups)
@@ -104,5 +116,11 @@ class ReduceLROnPlateau(LRScheduler):
     def is_better(self, a: float, best: float) -> bool:
         """Whether `a` beats `best` by the threshold."""
         if self.mode == "min":
-            return a < (best * (1.0 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold)
-        return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
+            return a < (
+                best * (1.0 - self.threshold)
+                if self.threshold_mode == "rel"
+                else best - self.threshold
+            )
+        return a > (
+            best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold
+        )

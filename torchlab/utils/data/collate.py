@@ -20,7 +20,8 @@ _TEXT = (str, bytes)
 def _no_text(array: Any) -> None:
     if array.dtype.kind in "SaUO":
         raise TypeError(
-            f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {array.dtype}"
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
+            f"lists; found {array.dtype}"
         )
 
 
@@ -80,7 +81,8 @@ def default_collate(batch: Any) -> Any:
         entries = [default_collate(list(e)) for e in zip(*batch, strict=True)]
         return entries if isinstance(first, tuple) else _like(first, entries)
     raise TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+        f"found {type(first)}"
     )
 
 

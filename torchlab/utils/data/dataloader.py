@@ -45,13 +45,29 @@ class DataLoader:
     """
 
     def __init__(
-        self, dataset: Dataset[Any], batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
-        batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
-        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
-        multiprocessing_context: Any = None, generator: Any = None, *, prefetch_factor: int | None = None,
-        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
-    ) -> None:  # fmt: skip
-        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        self,
+        dataset: Dataset[Any],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        _check_workers(
+            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
+        )
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -69,12 +85,16 @@ class DataLoader:
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
+                    "sampler, and drop_last"
                 )
             batch_size = None
             drop_last = False
         elif batch_size is None and drop_last:
-            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
         if sampler is None:
             if self._streams:
                 sampler = _Endless()
@@ -97,7 +117,9 @@ class DataLoader:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__dict__.get("_ready"):
-            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -139,7 +161,9 @@ class _LoaderIterator:
         batch = self._from_stream(indices) if self._source is not None else self._from_map(indices)
         if listeners:
             size = len(indices) if isinstance(indices, list) else 1
-            events.loader_step.emit(index=self._count, size=size, seconds=time.perf_counter() - began)
+            events.loader_step.emit(
+                index=self._count, size=size, seconds=time.perf_counter() - began
+            )
         self._count += 1
         if self._source is not None:
             self._warn_length()
@@ -177,14 +201,16 @@ class _LoaderIterator:
         n = len(self._loader)
         if self._count == n + 1:
             warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {n} (when accessing len(dataloader)), "
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {n} (when "
+                "accessing len(dataloader)), "
                 f"but {self._count} samples have been fetched.",
                 stacklevel=3,
             )
 
 
 def _rows(dataset: TensorDataset, indices: list[int]) -> list[Any] | None:
-    """A batch of a TensorDataset in one gather a tensor; None where only `stack` tells the result."""
+    """A batch of a TensorDataset in one gather a tensor; None where only `stack` tells the
+    result."""
     tensors = dataset.tensors
     if not indices or any(not t._k.fast or edge_of(t) is not None for t in tensors):
         return None
@@ -197,40 +223,47 @@ def _check_workers(
 ) -> None:
     if num_workers < 0:
         raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+            "num_workers option should be non-negative; use num_workers=0 to disable "
+            "multiprocessing."
         )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers > 0:
         raise ValueError(
-            f"DataLoader(num_workers={num_workers}): torchlab fetches samples in the calling process and starts no "
+            f"DataLoader(num_workers={num_workers}): torchlab fetches samples in the calling "
+            "process and starts no "
             "workers. Use num_workers=0; the batches and their order are the same."
         )
     if prefetch_factor is not None:
         raise ValueError(
-            "prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
+            "prefetch_factor option could only be specified in multiprocessing. let num_workers "
+            "> 0 to enable "
             "multiprocessing, otherwise set prefetch_factor to None."
         )
     if persistent:
         raise ValueError("persistent_workers option needs num_workers > 0")
     if context is not None:
         raise ValueError(
-            f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={num_workers}"
+            "multiprocessing_context can only be used with multi-process loading (num_workers > "
+            f"0), but got num_workers={num_workers}"
         )
 
 
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     if shuffle not in (False, None):
         raise ValueError(
-            f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+            "DataLoader with IterableDataset: expected unspecified shuffle option, but got "
+            f"shuffle={shuffle}"
         )
     if sampler is not None:
         raise ValueError(
-            f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}"
+            "DataLoader with IterableDataset: expected unspecified sampler option, but got "
+            f"sampler={sampler}"
         )
     if batch_sampler is not None:
         raise ValueError(
-            f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}"
+            "DataLoader with IterableDataset: expected unspecified batch_sampler option, but "
+            f"got batch_sampler={batch_sampler}"
         )
 
 

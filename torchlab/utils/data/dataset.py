@@ -41,12 +41,15 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[Any, ...]]):
-    """Tensors side by side: sample i is (t[i] for each tensor). All have the same first dimension."""
+    """Tensors side by side: sample i is (t[i] for each tensor). All have the same first
+    dimension."""
 
     def __init__(self, *tensors: Any) -> None:
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
             sizes = ", ".join(str(list(t.shape)) for t in tensors)
-            raise AssertionError(f"Size mismatch between tensors: {sizes} differ in the first dimension")
+            raise AssertionError(
+                f"Size mismatch between tensors: {sizes} differ in the first dimension"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
@@ -57,11 +60,15 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets side by side: sample i is a tuple (or a dict, of keyword arguments) of their samples."""
+    """Datasets side by side: sample i is a tuple (or a dict, of keyword arguments) of their
+    samples."""
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like "
+                "input/output, but both types are given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         self.datasets: Any = args or kwargs
@@ -141,11 +148,14 @@ class Subset(Dataset[T]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
+def random_split(
+    dataset: Any, lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[Any]]:
     """Non-overlapping random parts of the given lengths, or of the given shares if they sum to 1.
 
     What rounding the shares leaves over goes to the parts in turn. The same seed gives PyTorch's
-    parts. Raises ValueError for a share outside [0, 1] and lengths that do not sum to the dataset's.
+    parts. Raises ValueError for a share outside [0, 1] and lengths that do not sum to the
+    dataset's.
     """
     total = sum(lengths)
     counts = list(lengths)
@@ -159,7 +169,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
         for i, n in enumerate(counts):
             if n == 0:
                 warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.",
+                    stacklevel=2,
                 )
     if sum(counts) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
@@ -169,6 +180,12 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
 
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
     "random_split",
-]  # fmt: skip
+]

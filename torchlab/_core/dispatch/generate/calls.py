@@ -208,20 +208,25 @@ def _view(op: Any, variant: str) -> str:
     rest = "".join(", " + a.name for a in op.schema.arguments[1:])
     lines = _check_tensors(op)
     many = op.schema.returns[0].type.list
-    lines += [
-        "k = self._k",
-        f"r = K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})",
-        "s = self._s",
-        "if s is None:",
-        "    s = self._s = Storage(self._a)",
-    ]
+    kernel = f"K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})"
+    lines.append("k = self._k")
+    kind = "k.c if r.flags.c_contiguous else k.v"
+    if op.inline:
+        condition, expression, same = op.inline
+        lines += [f"if k.plain and {condition}:", "    try:", f"        r = {expression}",
+                  f"        rk = {same or kind}", "    except (ValueError, TypeError, IndexError):",  # let the kernel say it
+                  f"        r = {kernel}", f"        rk = {kind}", "else:", f"    r = {kernel}", f"    rk = {kind}"]  # fmt: skip
+        kind = "rk"
+    else:
+        lines.append(f"r = {kernel}")
+    lines += ["s = self._s", "if s is None:", "    s = self._s = Storage(self._a)"]
     if many:
         lines.append("result = view_outputs(self, r, s)")
     else:
         lines += [
             "result = new(T)",
             "result._a = r",
-            "result._k = k.c if r.flags.c_contiguous else k.v",
+            f"result._k = {kind}",
             "result._s = s",
             "v = self._v",
             "if v is None:",
@@ -233,6 +238,8 @@ def _view(op: Any, variant: str) -> str:
             "result._v = v",
             "result._g = result._e = None",
         ]
+        if op.vjp:
+            lines += ["if self._e is None and not s.stale:", "    return result"]
     if op.vjp:
         lines += _edges(op)
         if many:
@@ -314,9 +321,10 @@ def _unary(op: Any, variant: str) -> str:
     if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
         return slow
     flag = "fp" if op.promote == "float" else "arith"
+    real = " and not k.dtype.is_complex" if op.promote == "real" else ""  # |z| has another kind than z
     body = _fast(op, _result_kind(op), ["self._a"], [("self", "self._e")])
     c = ["c = type(self)", "if c is T or c is P:", "    k = self._k",
-         f"    if k.{flag} and ((s := self._s) is None or not s.stale):"]  # fmt: skip
+         f"    if k.{flag}{real} and ((s := self._s) is None or not s.stale):"]  # fmt: skip
     return "\n".join([*c, *("        " + x for x in body), slow])
 
 

@@ -145,8 +145,9 @@ def node_class(op: Any) -> type:
         f"    saves = {tuple(slots)!r}",
         "",
         "    def apply(node, g):",
-        "        nx = node.next",
     ]
+    if any(not (f.text == "g" or f.text.startswith("g if ") and not f.tensors) for f in p.formulas):
+        lines.append("        nx = node.next")
     numbered = sorted({n for f in p.formulas for n in _names(f.text) if _grad_number(n) is not None})
     for n in numbered:
         lines.append(f"        {n} = g[{n[1:]}]")
@@ -158,9 +159,16 @@ def node_class(op: Any) -> type:
     shared = [n for n, targets in p.saved.items() if sum(n in f.tensors + f.results for f in p.formulas) > 1]
     for n in shared:
         lines.append(f"        {n} = unpack(node.s_{n}, node) if node.s_{n} is not None else None")
+    free = {f.targets[0] for f in p.formulas if f.text == "g"}  # costs nothing: not asked for, not computed
     for t in p.targets:
-        lines.append(f"        g_{t} = None")
+        if t not in free and not any(f.targets == (t,) and f.text.startswith("g if ") for f in p.formulas):
+            lines.append(f"        g_{t} = None")
     for f in p.formulas:
+        if f.text == "g":
+            continue
+        if f.text.startswith("g if ") and not f.tensors and not f.results:  # as a rule g itself: do not ask
+            lines.append(f"        g_{f.targets[0]} = {f.text}")
+            continue
         need = " or ".join(_needed(t, p, position) for t in f.targets)
         lines.append(f"        if {need}:")
         for n in f.tensors + f.results:
@@ -171,10 +179,11 @@ def node_class(op: Any) -> type:
         goal = ", ".join(f"g_{t}" for t in f.targets)
         lines.append(f"            {goal} = {f.text}")
     if not p.lists:
-        lines.append(f"        return ({', '.join(f'g_{t}' for t in p.targets)},)")
+        lines.append(f"        return ({', '.join('g' if t in free else f'g_{t}' for t in p.targets)},)")
     else:
         parts = [
-            f"*(g_{t} if g_{t} is not None else (None,) * node.n_{t})" if t in p.lists else f"g_{t}"
+            f"*(g_{t} if g_{t} is not None else (None,) * node.n_{t})" if t in p.lists else
+            "g" if t in free else f"g_{t}"
             for t in p.targets
         ]
         lines.append(f"        return ({', '.join(parts)},)")

@@ -1,0 +1,276 @@
+"""Interpolation: other sizes for the spatial dimensions of (N, C, …).
+
+Note: a resampling is a matrix for each dimension
+    Every mode takes, along one dimension, fixed weighted means of the old elements: a matrix
+    (new, old). Applied to one dimension after the other it gives the result, its transpose gives
+    the
+    gradient, and the gradient of the gradient is the resampling itself.
+Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.interpolate.html
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops.kernels import as_format_of
+
+_NAMES = {
+    ("nearest", 1): ("upsample_nearest1d", "UpsampleNearest1D"),
+    ("nearest", 2): ("upsample_nearest2d", "UpsampleNearest2D"),
+    ("nearest", 3): ("upsample_nearest3d", "UpsampleNearest3D"),
+    ("nearest-exact", 1): ("_upsample_nearest_exact1d", "UpsampleNearestExact1D"),
+    ("nearest-exact", 2): ("_upsample_nearest_exact2d", "UpsampleNearestExact2D"),
+    ("nearest-exact", 3): ("_upsample_nearest_exact3d", "UpsampleNearestExact3D"),
+    ("linear", 1): ("upsample_linear1d", "UpsampleLinear1D"),
+    ("bilinear", 2): ("upsample_bilinear2d", "UpsampleBilinear2D"),
+    ("trilinear", 3): ("upsample_trilinear3d", "UpsampleTrilinear3D"),
+    ("bicubic", 2): ("upsample_bicubic2d", "UpsampleBicubic2D"),
+    ("bilinear-aa", 2): ("_upsample_bilinear2d_aa", "UpsampleBilinear2DAa"),
+    ("bicubic-aa", 2): ("_upsample_bicubic2d_aa", "UpsampleBicubic2DAa"),
+}
+
+
+def _step(old: int, new: int, scale: float | None, corners: bool) -> float:
+    """How far the source moves for one new element."""
+    if corners:
+        return (old - 1) / (new - 1) if new > 1 else 0.0
+    return 1 / scale if scale else old / new
+
+
+def nearest_index(old: int, new: int, scale: float | None, exact: bool) -> np.ndarray:
+    """The old element for each new one; in float32, as PyTorch computes it."""
+    step = np.float32(1 / scale if scale else np.float32(old) / np.float32(new))
+    at = np.arange(new, dtype=np.float32)
+    if exact:
+        at += np.float32(0.5)
+    return np.minimum(np.floor(at * step).astype(np.int64), old - 1)
+
+
+def _cubic(x: np.ndarray, a: float) -> np.ndarray:
+    """Keys's cubic kernel (IEEE Transactions on Acoustics 29, 1981)."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+@lru_cache(maxsize=256)
+def matrix(old: int, new: int, scale: float | None, mode: str, corners: bool) -> np.ndarray:
+    """The weights (new, old) in float64."""
+    r = np.zeros((new, old))
+    rows = np.arange(new)
+    if mode.startswith("nearest"):
+        r[rows, nearest_index(old, new, scale, mode == "nearest-exact")] = 1
+        return r
+    step = _step(old, new, scale, corners)
+    if mode.endswith("-aa"):
+        return _antialiased(r, old, new, step, mode)
+    at = rows * step if corners else (rows + 0.5) * step - 0.5
+    if mode == "bicubic":
+        low = np.floor(at)
+        for k in range(-1, 3):
+            np.add.at(
+                r, (rows, np.clip(low + k, 0, old - 1).astype(int)), _cubic(at - low - k, -0.75)
+            )
+        return r
+    at = np.maximum(at, 0)
+    low = np.minimum(np.floor(at).astype(int), old - 1)
+    part = at - low
+    np.add.at(r, (rows, low), 1 - part)
+    np.add.at(r, (rows, np.minimum(low + 1, old - 1)), part)
+    return r
+
+
+def _antialiased(r: np.ndarray, old: int, new: int, step: float, mode: str) -> np.ndarray:
+    """Each new element averages all old ones that it covers."""
+    reach = (2.0 if mode == "bicubic-aa" else 1.0) * max(step, 1.0)
+    squeeze = 1 / max(step, 1.0)
+    for i in range(new):
+        centre = step * (i + 0.5)
+        first = max(int(centre - reach + 0.5), 0)
+        last = min(int(centre + reach + 0.5), old)
+        x = (np.arange(first, last) - centre + 0.5) * squeeze
+        w = _cubic(x, -0.5) if mode == "bicubic-aa" else np.maximum(1 - np.abs(x), 0)
+        total = w.sum()
+        r[i, first:last] = w / total if total else w
+    return r
+
+
+def along(xp: Any, x: Any, axis: int, m: Any) -> Any:
+    """A matrix (new, old) applied along one axis."""
+    return xp.moveaxis(xp.tensordot(x, xp.asarray(m.astype(x.dtype)), axes=(axis, 1)), -1, axis)
+
+
+def _declare(mode: str, n: int) -> None:
+    name, node = _NAMES[mode, n]
+
+    def check(x: Any, size: Any) -> None:
+        if x.ndim != n + 2 or any(s == 0 for s in x.shape[1:]):
+            raise RuntimeError(
+                f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes "
+                f"{list(x.shape)}"
+            )
+        if any(s <= 0 for s in size):
+            raise RuntimeError(
+                "Input and output sizes should be greater than 0, but got input "
+                f"{list(x.shape[2:])} output {list(size)}"
+            )
+
+    def meta(x: Any, size: Any, scales: Any, corners: bool) -> Any:
+        check(x, size)
+        return MetaArray((*x.shape[:2], *size), x.dtype)
+
+    def forward(xp: Any, x: Any, size: Any, scales: Any, corners: bool) -> Any:
+        """Other sizes for the spatial dimensions."""
+        check(x, size)
+        r = x
+        for i in range(n):
+            if mode.startswith("nearest"):
+                r = r.take(
+                    xp.asarray(
+                        nearest_index(x.shape[2 + i], size[i], scales[i], mode != "nearest")
+                    ),
+                    axis=2 + i,
+                )
+            else:
+                r = along(xp, r, 2 + i, matrix(x.shape[2 + i], size[i], scales[i], mode, corners))
+        return as_format_of(xp, xp.ascontiguousarray(r), x)
+
+    def backward(xp: Any, g: Any, size: Any, scales: Any, corners: bool) -> Any:
+        """The gradient of the input, whose spatial dimensions are `size`."""
+        r = g
+        for i in range(n):
+            r = along(xp, r, 2 + i, matrix(size[i], g.shape[2 + i], scales[i], mode, corners).T)
+        return as_format_of(xp, xp.ascontiguousarray(r), g)
+
+    rest = "scale_factors, align_corners"
+    op(
+        f"{name}(Tensor self, int[] output_size, float[] scale_factors, bool align_corners) -> "
+        "Tensor",
+        public=False,
+        meta=meta,
+        grad_name=f"{node}Backward0",
+        vjp={"self": f"{name.lstrip('_')}_backward(g, self.shape[2:], {rest})"},
+    )(forward)
+    op(
+        f"{name.lstrip('_')}_backward(Tensor grad_output, int[] size, float[] scale_factors, bool "
+        "align_corners) -> Tensor",
+        public=False,
+        meta=lambda g, size, *_: MetaArray((*g.shape[:2], *size), g.dtype),
+        vjp={"grad_output": f"{name}(g, grad_output.shape[2:], {rest})"},
+    )(backward)
+
+
+for _mode, _n in _NAMES:
+    _declare(_mode, _n)
+
+
+def _sizes(
+    shape: Any, size: Any, scale_factor: Any, recompute: Any
+) -> tuple[list[int], list[float | None]]:
+    """The new spatial sizes, and the scales that were asked for."""
+    n = len(shape)
+    if (size is None) == (scale_factor is None):
+        raise ValueError(
+            "only one of size or scale_factor should be defined"
+            if size is not None
+            else "either size or scale_factor should be defined"
+        )
+    if size is not None:
+        sizes = [size] * n if isinstance(size, int) else [int(s) for s in size]
+        if len(sizes) != n:
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input "
+                "with spatial dimensions "
+                f"of {list(shape)} and output size of {size}. Please provide input tensor in (N, "
+                "C, d1, d2, ...,dK) format "
+                "and output size in (o1, o2, ...,oK) format."
+            )
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return sizes, [None] * n
+    factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * n
+    if len(factors) != n:
+        raise ValueError(
+            "Input and scale_factor must have the same number of spatial dimensions, but got "
+            "input with spatial dimensions "
+            f"of {list(shape)} and scale_factor of shape {scale_factor}."
+        )
+    sizes = [math.floor(s * float(f)) for s, f in zip(shape, factors, strict=True)]
+    return sizes, [None] * n if recompute else [float(f) for f in factors]
+
+
+@face("interpolate", method=False, spaces=("nn.functional",))
+def interpolate(
+    self: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Any = None,
+    recompute_scale_factor: Any = None,
+    antialias: bool = False,
+) -> Any:
+    """(N, C, …) resampled to `size`, or by `scale_factor`.
+
+    mode: nearest, nearest-exact, linear (3-d), bilinear and bicubic (4-d), trilinear (5-d), area.
+    """
+    n = self._a.ndim - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | "
+                "bicubic | trilinear"
+            )
+    sizes, scales = _sizes(self._a.shape[2:], size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
+            "tensor as input"
+        )
+    if mode == "area":
+        return getattr(aten, f"adaptive_avg_pool{n}d")(self, sizes)
+    found = _NAMES.get((mode + "-aa" if antialias else mode, n))
+    if found is None:
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {self._a.ndim}D) for "
+            "the modes: nearest | linear | "
+            f"bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        )
+    return getattr(aten, found[0])(self, sizes, scales, bool(align_corners))
+
+
+@face("upsample", method=False, spaces=("nn.functional",))
+def upsample(
+    self: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Any = None,
+) -> Any:
+    """Deprecated: use `interpolate`."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate.body(self, size, scale_factor, mode, align_corners)
+
+
+@face("upsample_nearest", method=False, spaces=("nn.functional",))
+def upsample_nearest(self: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Deprecated: use `interpolate`."""
+    return interpolate.body(self, size, scale_factor, "nearest")
+
+
+@face("upsample_bilinear", method=False, spaces=("nn.functional",))
+def upsample_bilinear(self: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Deprecated: use `interpolate(…, mode="bilinear", align_corners=True)`."""
+    return interpolate.body(self, size, scale_factor, "bilinear", True)

@@ -1,0 +1,11 @@
+"""Comparing tensors in tests, and making tensors to test with.
+
+Source: https://docs.pytorch.org/docs/2.13/testing.html
+"""
+
+from __future__ import annotations
+
+from torchlab.testing.comparison import assert_close
+from torchlab.testing.creation import make_tensor
+
+__all__ = ["assert_close", "make_tensor"]
