@@ -16,18 +16,18 @@ def _each(names: str) -> tuple[Unit, ...]:
 
 LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
-    _each("_core.events _core.errors _core.config _core.pytree _core.lazy"),
+    _each("_version _core.events _core.errors _core.config _core.pytree _core.lazy"),
     # 1: facts about tensors, without memory
     _each(
         "_core.dtype _core.device _core.kind _core.layout _core.meta "
-        "_core.box_muller _core.generator"
+        "_core.box_muller _core.generator _core.printing"
     ),
     # 2: memory and who provides it
     _each("_core.memory _core.backends"),
     # 3: the tensor, its tape and the generated calls know each other; kernels come after
     (("_core.tape", "_core.tensor", "_core.dispatch"), ("_core.codegen",)),
     # 4: the operators; `SIBLINGS` below says more about them
-    _each("_core.ops"),
+    _each("_core.ops _core.tensor_face linalg fft"),
     # 5
     _each("autograd func"),
     # 6

@@ -14,7 +14,7 @@ import torchlab
 
 torch = pytest.importorskip("torch")
 
-SETTINGS = settings(max_examples=1500, deadline=None)
+SETTINGS = settings(max_examples=1000, deadline=None)
 ERRORS = (RuntimeError, IndexError, ValueError, TypeError)
 DTYPES = ["float32", "float64", "int64", "bool", "float16", "bfloat16", "complex64", "uint8"]
 
@@ -84,11 +84,15 @@ def indices(draw, shape, advanced=True):
             entries.append(("plain", slice(None)))
         elif kind == "slice":
             bound = st.none() | st.integers(-5, 5)
-            entries.append(("plain", slice(draw(bound), draw(bound), draw(st.sampled_from([None, 1, 2, 3])))))
+            entries.append(
+                ("plain", slice(draw(bound), draw(bound), draw(st.sampled_from([None, 1, 2, 3]))))
+            )
         elif kind == "mask":
             k = draw(st.integers(1, min(2, len(shape) - d)))
             size = shape[d : d + k]
-            bits = draw(st.lists(st.booleans(), min_size=int(np.prod(size)), max_size=int(np.prod(size))))
+            bits = draw(
+                st.lists(st.booleans(), min_size=int(np.prod(size)), max_size=int(np.prod(size)))
+            )
             entries.append(("tensor", np.array(bits, bool).reshape(size)))
             d += k
             continue
@@ -103,7 +107,9 @@ def indices(draw, shape, advanced=True):
             elif kind == "array":
                 entries.append(("plain", values if values.ndim else values.reshape(1)))
             else:
-                entries.append(("tensor", values.astype(draw(st.sampled_from([np.int64, np.int32])))))
+                entries.append(
+                    ("tensor", values.astype(draw(st.sampled_from([np.int64, np.int32]))))
+                )
         d += 1
     single = len(entries) == 1 and draw(st.booleans())
 
@@ -124,8 +130,11 @@ def outcome(call):
 
 
 def numbers(t):
-    return t.detach().resolve_conj().to(torch.complex128).numpy() if isinstance(t, torch.Tensor) else (
-        t.detach().to(torchlab.complex128).numpy())
+    return (
+        t.detach().resolve_conj().to(torch.complex128).numpy()
+        if isinstance(t, torch.Tensor)
+        else (t.detach().to(torchlab.complex128).numpy())
+    )
 
 
 def offset(view, base):
@@ -161,7 +170,9 @@ def test_reading(data):
     if not compare(r, expected):
         return
     if expected.numel():
-        assert tuple(r.stride()) == tuple(expected.stride()), note("strides", theirs.shape, theirs.stride(), j)
+        assert tuple(r.stride()) == tuple(expected.stride()), note(
+            "strides", theirs.shape, theirs.stride(), j
+        )
     assert (r._base is None) == (expected._base is None)
     assert r.is_contiguous() == expected.is_contiguous()
     if expected._is_view():
@@ -181,7 +192,9 @@ def test_gradients_and_their_names(data):
     assert chain(r) == chain(expected), note("grad_fn", theirs.shape, j)
     n = expected.numel()
     (r * torchlab.arange(1, n + 1, dtype=torchlab.float64).reshape(r.shape)).sum().backward()
-    (expected * torch.arange(1, n + 1, dtype=torch.float64).reshape(expected.shape)).sum().backward()
+    (
+        expected * torch.arange(1, n + 1, dtype=torch.float64).reshape(expected.shape)
+    ).sum().backward()
     np.testing.assert_array_equal(numbers(ours.grad), numbers(theirs.grad))
 
 
@@ -225,7 +238,10 @@ def test_writing(data):
 
 def repeats(index):
     entries = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(x, (list, np.ndarray)) or (isinstance(x, torch.Tensor) and x.dtype != torch.bool) for x in entries)
+    return any(
+        isinstance(x, (list, np.ndarray)) or (isinstance(x, torch.Tensor) and x.dtype != torch.bool)
+        for x in entries
+    )
 
 
 @SETTINGS
@@ -256,9 +272,24 @@ def test_recorded_writes(data):
 
 def test_messages():
     x, y = both((3, 4))
-    for index in (7, (0, 9), -4, (0, 0, 0), [5], ([0, 1], [0, 1, 2]), 1.5, {}, "a", slice(None, None, -1)):
+    for index in (
+        7,
+        (0, 9),
+        -4,
+        (0, 0, 0),
+        [5],
+        ([0, 1], [0, 1, 2]),
+        1.5,
+        {},
+        "a",
+        slice(None, None, -1),
+    ):
         ours, theirs = outcome(lambda i=index: x[i]), outcome(lambda i=index: y[i])
-        assert type(ours) is type(theirs) and str(ours).startswith(str(theirs)), (index, ours, theirs)
+        assert type(ours) is type(theirs) and str(ours).startswith(str(theirs)), (
+            index,
+            ours,
+            theirs,
+        )
     for index, value in ((0, "a"), (0, None), (0, [1.0]), ([0, 1], 1j), (9, 1.0)):
         ours = outcome(lambda i=index, v=value: x.__setitem__(i, v))
         theirs = outcome(lambda i=index, v=value: y.__setitem__(i, v))

@@ -100,6 +100,4 @@ def test_parameter_dict():
     assert list(q) == ["b", "a", "c"] and q["b"] is p["b"]
     assert p.get("z") is None and p.setdefault("z", torch.ones(1)).tolist() == [1.0]
     assert p.popitem()[0] == "z" and p.pop("b").tolist() == [1.0] and len(p) == 1
-    assert repr(p) == (
-        "ParameterDict(\n    (a): Parameter containing: [torch.FloatTensor of size 2]\n)"
-    )
+    assert repr(p) == "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class OutOfMemoryError(RuntimeError):
     """A device could not give the memory that was asked for (`torch.OutOfMemoryError`)."""
+
+
+class LinAlgError(RuntimeError):
+    """A matrix has no inverse or no such factorisation (`torch.linalg.LinAlgError`)."""

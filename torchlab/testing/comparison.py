@@ -89,7 +89,14 @@ def assert_close(
             f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}."
         )
     rules = Rules(
-        allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride
+        allow_subclasses,
+        rtol,
+        atol,
+        equal_nan,
+        check_device,
+        check_dtype,
+        check_layout,
+        check_stride,
     )
     text = next(differences(actual, expected, rules, ()), None)
     if text is not None:
@@ -98,7 +105,9 @@ def assert_close(
 
 def differences(actual: Any, expected: Any, rules: Rules, place: tuple[Any, ...]) -> Iterator[str]:
     """What differs, pair by pair, each with its place."""
-    if _both(actual, expected, Sequence) and not (isinstance(actual, str) or isinstance(expected, str)):
+    if _both(actual, expected, Sequence) and not (
+        isinstance(actual, str) or isinstance(expected, str)
+    ):
         if len(actual) != len(expected):
             text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
             yield text + _at(place)
@@ -181,10 +190,18 @@ def _numbers(actual: Any, expected: Any, rules: Rules) -> str:
 def _number_dtype(x: Any) -> dt.dtype:
     if isinstance(x, np.generic):
         return dt.from_numpy(x.dtype)
-    return dt.float64 if isinstance(x, float) else dt.complex128 if isinstance(x, complex) else dt.int64
+    return (
+        dt.float64
+        if isinstance(x, float)
+        else dt.complex128
+        if isinstance(x, complex)
+        else dt.int64
+    )
 
 
-def scalar_text(actual: Any, expected: Any, absolute: Any, relative: Any, rtol: float, atol: float) -> str:
+def scalar_text(
+    actual: Any, expected: Any, absolute: Any, relative: Any, rtol: float, atol: float
+) -> str:
     """The report on two numbers."""
     equal = rtol == 0 and atol == 0
     return (
@@ -202,7 +219,9 @@ def _allowed(tolerance: float, equal: bool) -> str:
 # ---- tensors ------------------------------------------------------------------------------------
 
 
-def _as_tensors(actual: Any, expected: Any, rules: Rules, place: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+def _as_tensors(
+    actual: Any, expected: Any, rules: Rules, place: tuple[Any, ...]
+) -> tuple[Tensor, Tensor]:
     """Both as tensors; TypeError where the types do not belong together."""
     related = type(actual) is type(expected) or (
         rules.allow_subclasses
@@ -214,8 +233,8 @@ def _as_tensors(actual: Any, expected: Any, rules: Rules, place: tuple[Any, ...]
         return tuple(x if isinstance(x, Tensor) else aten.as_tensor(x) for x in (actual, expected))  # type: ignore[return-value]
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(
-            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."
-            + _at(place)
+            f"No comparison pair was able to handle inputs of type {type(actual)} and "
+            f"{type(expected)}." + _at(place)
         ) from None
 
 
@@ -268,6 +287,7 @@ def _values(a: Tensor, e: Tensor, rules: Rules, dtypes: tuple[dt.dtype, ...]) ->
         worst = int(aten.argmax(flat).item())
         index = tuple(int(i) for i in np.unravel_index(worst, a._a.shape))
         lines.append(
-            f"Greatest {name} difference: {flat[worst].item()} at index {index}{_allowed(tolerance, equal)}"
+            f"Greatest {name} difference: {flat[worst].item()} at index "
+            f"{index}{_allowed(tolerance, equal)}"
         )
     return "\n".join(lines)

@@ -36,8 +36,8 @@ def make_tensor(
         shape: sizes, or one sequence of sizes.
         dtype: bool, integer, floating point or complex. Of complex numbers both parts are drawn.
         device: where the tensor is made.
-        low, high: by default [0, 2) for bool, [0, 10) for uint8, [-9, 10) for other integers, [-9, 9)
-            for the rest; clamped to what the type can hold.
+        low, high: by default [0, 2) for bool, [0, 10) for uint8, [-9, 10) for other integers,
+            [-9, 9) for the rest; clamped to what the type can hold.
         noncontiguous: whether the elements shall have gaps between them (tensors of one element
             have none).
         exclude_zero: replace zeros by 1 (integers, bool) or the smallest normal number.
@@ -122,7 +122,8 @@ def _bounds(
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     elif high < smallest or low >= end:
         raise ValueError(
-            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only "
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
+            "only "
             f"supports [{smallest}, {end})"
         )
     low, high = min(max(low, smallest), end), min(max(high, smallest), end)

@@ -176,8 +176,9 @@ def check_types(op: Any, args: tuple[Any, ...]) -> None:
         if kind.base != "Tensor":
             continue
         values = x if kind.list and isinstance(x, (list, tuple)) else (x,)
+        alone = kind.list and isinstance(x, Tensor)  # a tensor is no list of tensors
         for v in values:
-            if isinstance(v, Tensor) or (v is None and (kind.optional or kind.elem_optional)):
+            if (isinstance(v, Tensor) and not alone) or (v is None and (kind.optional or kind.elem_optional)):
                 continue
             if op.family in ("binary", "pointwise") and isinstance(v, (int, float, complex)):
                 continue

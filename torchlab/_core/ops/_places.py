@@ -10,6 +10,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 
+
 def written(into: Any) -> Any:
     """A kernel from a function that writes into its first array: the kernel writes into a copy of
     the same memory format. The in-place form calls `into` itself and so copies nothing."""
@@ -70,7 +71,8 @@ def index_arrays(xp: Any, shape: Any, indices: Any) -> list[Any]:
             at = len(found)
             if x.shape != tuple(shape[at : at + x.ndim]):
                 raise IndexError(
-                    f"The shape of the mask {list(x.shape)} at index {i} does not match the shape of the indexed "
+                    f"The shape of the mask {list(x.shape)} at index {i} does not match the shape "
+                    f"of the indexed "
                     f"tensor {list(shape)} at index {at}"
                 )
             found.extend(xp.nonzero(x) if x.ndim else xp.nonzero(x.reshape(1)))
@@ -82,8 +84,13 @@ def index_arrays(xp: Any, shape: Any, indices: Any) -> list[Any]:
                 f"{x.dtype.name} at index {i}"
             )
     if len(found) > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(found)})")
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(shape)} (got {len(found)})"
+        )
     return found + [None] * (len(shape) - len(found))
+
+
+_FEW = 512
 
 
 class Places:
@@ -99,7 +106,8 @@ class Places:
         except ValueError:
             shapes = ", ".join(str(list(arrays[i].shape)) for i in given)
             raise IndexError(
-                f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+                f"shape mismatch: indexing tensors could not be broadcast together with shapes "
+                f"{shapes}"
             ) from None
         if 0 not in common and any(source[i] == 0 for i in given):
             raise IndexError("index is out of bounds for dimension with size 0")
@@ -135,6 +143,16 @@ class Places:
                 shapes.append(shape)
         return layout.ti_output_strides(self.shape, shapes, operands)
 
+    def add(self, xp: Any, a: Any, values: Any, ufunc: Any = None) -> None:
+        """a[places] += values, places that are named several times counted (`ufunc` for another
+        sum).
+        """
+        narrow = a.dtype.itemsize == 2 and a.dtype.kind not in "iub"
+        if values.size < _FEW and not narrow:  # cheaper to begin, dearer for each element
+            (ufunc or xp.add).at(a, self.key, values)
+        else:
+            add_at(xp, a, self.positions(xp), values, ufunc)
+
     def positions(self, xp: Any) -> Any:
         """The row-major positions of all places in the source, in the result's shape."""
         steps = layout.contiguous_strides(self.source)
@@ -148,7 +166,9 @@ class Places:
                 i = xp.arange(self.source[d]).reshape((-1,) + (1,) * (total - place - 1))
             else:
                 i = xp.where(x < 0, x + self.source[d], x) if x.size else x.astype(np.int64)
-                i = xp.broadcast_to(i, self.common).reshape(self.common + (1,) * (total - self.at - n))
+                i = xp.broadcast_to(i, self.common).reshape(
+                    self.common + (1,) * (total - self.at - n)
+                )
             where = where + i.astype(np.int64) * steps[d]
         return xp.broadcast_to(where, self.shape)
 
@@ -163,7 +183,8 @@ def check_range(x: Any, size: int, dim: int) -> None:
 
 
 def add_at(xp: Any, a: Any, positions: Any, values: Any, ufunc: Any = None) -> None:
-    """a.flat[positions] += values, repeated positions counted; any strides. 16-bit floats are summed
+    """a.flat[positions] += values, repeated positions counted; any strides. 16-bit floats are
+    summed
     in float32. `ufunc` other than add may be given."""
     ufunc = xp.add if ufunc is None else ufunc
     narrow = a.dtype.itemsize == 2 and a.dtype.kind not in "iub"
@@ -186,7 +207,11 @@ def in_order(xp: Any, r: Any, strides: Any) -> Any:
         r = r if r.flags.c_contiguous else r.copy(order="C")
         # The strides of dims of size 1 say nothing, but PyTorch's are PyTorch's.
         same = tuple(s // size for s in r.strides) == tuple(strides)
-        return r if same else np.lib.stride_tricks.as_strided(r, r.shape, tuple(s * size for s in strides))
+        return (
+            r
+            if same
+            else np.lib.stride_tricks.as_strided(r, r.shape, tuple(s * size for s in strides))
+        )
     flat = xp.empty(1 + sum((n - 1) * s for n, s in zip(r.shape, strides, strict=True)), r.dtype)
     made = np.lib.stride_tricks.as_strided(flat, r.shape, tuple(s * size for s in strides))
     made[...] = r
@@ -203,6 +228,10 @@ def copied(xp: Any, a: Any, strides: Any = None) -> Any:
 def format_strides(a: Any, shape: Any) -> Any:
     """Channels-last strides for a new result of `shape` if `a` is channels last, else None."""
     n = len(shape)
-    if n in (4, 5) and a.ndim == n and layout.suggest_memory_format(a.shape, elements(a)).startswith("channels"):
+    if (
+        n in (4, 5)
+        and a.ndim == n
+        and layout.suggest_memory_format(a.shape, elements(a)).startswith("channels")
+    ):
         return layout.channels_last_strides(tuple(shape))
     return None

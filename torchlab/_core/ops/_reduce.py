@@ -1,10 +1,11 @@
 """What the families of reductions share: dims, meta rules, sums that are both exact and fast.
 
-Note [Sums]. NumPy's own sum is pairwise along contiguous memory only: along other dimensions it adds
-one row after the other to a single float32 accumulator, and 2²⁴ rows of 0.48 have the mean 0.4984.
-Here a sum is a product of BLAS with a vector of ones, over at most `BLOCK` terms at a time; the
-blocks' sums are added in float64. A product with 1 is exact, so this is addition; BLAS keeps several
-accumulators and streams memory in its order, which makes it faster than NumPy's reductions, too.
+Note [Sums]. NumPy's own sum is pairwise along contiguous memory only: along other dimensions it
+adds one row after the other to a single float32 accumulator, and 2²⁴ rows of 0.48 have the mean
+0.4984. Here a sum is a product of BLAS with a vector of ones, over at most `BLOCK` terms at a time;
+the blocks' sums are added in float64. A product with 1 is exact, so this is addition; BLAS keeps
+several accumulators and streams memory in its order, which makes it faster than NumPy's reductions,
+too.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ ONES32: dict[int, Any] = {}  # the float32 ones among them, by length: small sum
 
 
 def row_major(r: Any) -> Any:
-    """The result in row-major memory: NumPy's reductions keep the operand's order, PyTorch's do not.
-    Dimensions of size 1 get the strides of that order, too."""
+    """The result in row-major memory: NumPy's reductions keep the operand's order, PyTorch's do
+    not. Dimensions of size 1 get the strides of that order, too."""
     if not r.flags.c_contiguous:
         return r.copy(order="C")
     return r.reshape(-1).reshape(r.shape) if r.ndim > 1 and 1 in r.shape else r
@@ -113,15 +114,26 @@ def check_out(out: Any, *dtypes: Any) -> None:
     for t, dtype in zip(out if isinstance(out, (tuple, list)) else (out,), dtypes, strict=True):
         if t.dtype is not dtype:
             raise RuntimeError(
-                f"Expected out tensor to have dtype {c_name(dtype)}, but got {c_name(t.dtype)} instead"
+                f"Expected out tensor to have dtype {c_name(dtype)}, but got {c_name(t.dtype)} "
+                "instead"
             )
 
 
 def c_name(dtype: Any) -> str:
     """The type's name in PyTorch's C++: float, double, long int."""
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
-            "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}.get(dtype.name, dtype.name)  # fmt: skip
+    return {
+        "float32": "float",
+        "float64": "double",
+        "int64": "long int",
+        "int32": "int",
+        "int16": "short int",
+        "int8": "signed char",
+        "uint8": "unsigned char",
+        "float16": "c10::Half",
+        "bfloat16": "c10::BFloat16",
+        "complex64": "c10::complex<float>",
+        "complex128": "c10::complex<double>",
+    }.get(dtype.name, dtype.name)
 
 
 def reduced_shape(a: Any, dim: Any, keepdim: bool) -> tuple[int, ...]:
@@ -148,7 +160,8 @@ def no_identity(name: str, shape: Any, dim: Any, *, full: str = "") -> None:
     if dim is None or (type(dim) is not int and len(dim) == 0):
         if 0 in shape:
             raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. {full}".rstrip()
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                f"{' ' if full else ''}{full}"
             )
         return
     for d in dims:
@@ -249,7 +262,9 @@ def _over_dims(a: Any, dims: tuple[int, ...]) -> Any:
             last -= 1
         r = _over_dims(a, tuple(d for d in dims if d >= last))
         return _over_dims(r, tuple(d for d in dims if d < last))
-    outer, rows, inner = (layout.numel(s) for s in (shape[:first], shape[first : last + 1], shape[last + 1 :]))
+    outer, rows, inner = (
+        layout.numel(s) for s in (shape[:first], shape[first : last + 1], shape[last + 1 :])
+    )
     kept = shape[:first] + shape[last + 1 :]
     if outer == 0 or rows == 0 or inner == 0:
         return np.zeros(kept, a.dtype)

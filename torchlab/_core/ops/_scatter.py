@@ -24,7 +24,9 @@ def _identity(reduce: str, dtype: np.dtype) -> Any:
     return dtype.type(-np.inf if reduce == "amax" else np.inf)
 
 
-def reduce_at(xp: Any, a: Any, positions: Any, values: Any, reduce: str, include_self: bool) -> None:
+def reduce_at(
+    xp: Any, a: Any, positions: Any, values: Any, reduce: str, include_self: bool
+) -> None:
     """a.flat[positions] combined with `values` in place; a is row-major. Without `include_self` the
     places that are named at all forget their old values."""
     flat = a.reshape(-1)
@@ -36,7 +38,11 @@ def reduce_at(xp: Any, a: Any, positions: Any, values: Any, reduce: str, include
         counts = xp.full(flat.shape, 1 if include_self else 0, np.int64)
         xp.add.at(counts, at, 1)
         counts = xp.maximum(counts, 1)
-        flat[...] = flat // counts.astype(a.dtype) if a.dtype.kind in "iu" else flat / counts.astype(flat.real.dtype)
+        flat[...] = (
+            flat // counts.astype(a.dtype)
+            if a.dtype.kind in "iu"
+            else flat / counts.astype(flat.real.dtype)
+        )
         return
     ufunc = {"sum": xp.add, "prod": xp.multiply, "amax": xp.maximum, "amin": xp.minimum}[reduce]
     add_at(xp, a, positions, values, ufunc)

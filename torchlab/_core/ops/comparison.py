@@ -13,11 +13,16 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
 
-@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+@composite(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
+    "-> Tensor"
+)
 def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     """|self − other| ≤ atol + rtol · |other|, element by element; infinities must be equal."""
     if self._k.dtype is not other._k.dtype:
-        raise RuntimeError(f"{self._k.dtype.scalar_name} did not match {other._k.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{self._k.dtype.scalar_name} did not match {other._k.dtype.scalar_name}"
+        )
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
@@ -36,7 +41,9 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 
 
 @face("allclose")
-def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close in the sense of `isclose`."""
     return bool(aten.all(isclose.function(self, other, rtol, atol, equal_nan)).item())
 
@@ -45,9 +52,14 @@ def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 def equal(self: Any, other: Any) -> bool:
     """Whether both have the same shape and the same elements; NaN equals nothing."""
     if not isinstance(other, Tensor):
-        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+        raise TypeError(
+            f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        )
     if self._k.device is not other._k.device:
-        raise RuntimeError(f"Cannot compare two tensors on different devices. Got: {self.device} and {other.device}")
+        raise RuntimeError(
+            f"Cannot compare two tensors on different devices. Got: {self.device} and "
+            f"{other.device}"
+        )
     if self._a.shape != other._a.shape:
         return False
     return bool((self._a == other._a).all())

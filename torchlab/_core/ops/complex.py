@@ -12,7 +12,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.compute import alias
 from torchlab._core.dispatch.op import composite, face, op, unary, view
-from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
 
 _conj = unary(
@@ -74,8 +74,18 @@ def imag(self: Any) -> Any:
     return _part(self, "imag", _imag)
 
 
+@vjp_helper
+def real_of(g: Any) -> Any:
+    return aten.real(g)
+
+
+@vjp_helper
+def imag_of(g: Any) -> Any:
+    return aten.imag(g)
+
+
 @op("complex(Tensor real, Tensor imag) -> Tensor", method=False, out=True, half=False,
-    vjp={"real": "real(g)", "imag": "imag(g)"})  # fmt: skip
+    vjp={"real": "real_of(g)", "imag": "imag_of(g)"})  # fmt: skip
 def complex_(xp: Any, re: Any, im: Any) -> Any:
     """A complex tensor from two real ones of one type."""
     if re.dtype != im.dtype:

@@ -16,7 +16,7 @@ from torchlab._core import events, layout
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops.creation import format_strides
+from torchlab._core.ops._making import format_strides
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import (
     Tensor,

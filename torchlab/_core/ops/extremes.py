@@ -38,8 +38,14 @@ def _extreme(name: str, doc: str) -> Any:
     """Declare max or min, amax or amin, argmax or argmin."""
     ufunc = getattr(np, name + "imum")
 
-    @op(f"{name}(Tensor self) -> Tensor", public=False, tags=("reduction",), grad_name=f"{name.title()}Backward1",
-        vjp={"self": "evenly_backward(g, self, result, None, False)"}, meta=lambda a: MetaArray((), a.dtype))  # fmt: skip
+    @op(
+        f"{name}(Tensor self) -> Tensor",
+        public=False,
+        tags=("reduction",),
+        grad_name=f"{name.title()}Backward1",
+        vjp={"self": "evenly_backward(g, self, result, None, False)"},
+        meta=lambda a: MetaArray((), a.dtype),
+    )
     def full(xp: Any, a: Any) -> Any:
         """The extreme of all elements."""
         if a.dtype.kind == "c":
@@ -47,11 +53,17 @@ def _extreme(name: str, doc: str) -> Any:
         no_identity(name, a.shape, None, full=_SPECIFY)
         return getattr(xp, ufunc.__name__).reduce(a, axis=None)
 
-    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", public=False,
-        tags=("reduction",), grad_name=f"{name.title()}Backward0",
+    @op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        public=False,
+        tags=("reduction",),
+        grad_name=f"{name.title()}Backward0",
         vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
-        meta=lambda a, dim, keepdim=False: (MetaArray(reduced_shape(a, dim, keepdim), a.dtype),
-                                            MetaArray(reduced_shape(a, dim, keepdim), INT64)))  # fmt: skip
+        meta=lambda a, dim, keepdim=False: (
+            MetaArray(reduced_shape(a, dim, keepdim), a.dtype),
+            MetaArray(reduced_shape(a, dim, keepdim), INT64),
+        ),
+    )
     def along(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
         """The extreme along a dimension and where it is first."""
         if a.dtype.kind == "c":
@@ -60,44 +72,80 @@ def _extreme(name: str, doc: str) -> Any:
         no_identity(name, lane.shape, d)
         where = getattr(xp, "arg" + name)(lane, axis=d, keepdims=True)
         values = xp.take_along_axis(lane, where, d)
-        return squeeze(row_major(values), d, keepdim, a.ndim), squeeze(row_major(where), d, keepdim, a.ndim)
+        return squeeze(row_major(values), d, keepdim, a.ndim), squeeze(
+            row_major(where), d, keepdim, a.ndim
+        )
 
-    @op(f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out=True, tags=("reduction",), meta=reduction_meta(),
-        vjp={"self": "evenly_backward(g, self, result, dim, keepdim)"}, public=False)  # fmt: skip
+    @op(
+        f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        out=True,
+        tags=("reduction",),
+        meta=reduction_meta(),
+        vjp={"self": "evenly_backward(g, self, result, dim, keepdim)"},
+        public=False,
+    )
     def over(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
         """The extreme over dimensions."""
         if a.dtype.kind == "c":
-            raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{scalar_name(a)}'")
+            raise NotImplementedError(
+                f"\"{name}_values_cpu\" not implemented for '{scalar_name(a)}'"
+            )
         dims = reduced_dims(dim, a.ndim)
         no_identity("a" + name, a.shape, dim, full=_SPECIFY)
         if a.ndim == 0:
             return a.copy()
-        return row_major(xp.asarray(getattr(xp, ufunc.__name__).reduce(a, axis=dims, keepdims=keepdim)))
+        return row_major(
+            xp.asarray(getattr(xp, ufunc.__name__).reduce(a, axis=dims, keepdims=keepdim))
+        )
 
-    @op(f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out=True, tags=("reduction",), public=False,
-        meta=lambda a, dim=None, keepdim=False: MetaArray(reduced_shape(a, dim, keepdim), INT64))  # fmt: skip
+    @op(
+        f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        out=True,
+        tags=("reduction",),
+        public=False,
+        meta=lambda a, dim=None, keepdim=False: MetaArray(reduced_shape(a, dim, keepdim), INT64),
+    )
     def position(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
         """Where the extreme is first."""
         if a.dtype.kind in "cb":
-            raise RuntimeError(f"arg{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
+            raise RuntimeError(
+                f"arg{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} "
+                "input"
+            )
         if dim is None:
             if a.size == 0:
-                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            return xp.asarray(getattr(xp, "arg" + name)(a)).reshape((1,) * a.ndim if keepdim else ())
+                raise IndexError(
+                    f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                )
+            return xp.asarray(getattr(xp, "arg" + name)(a)).reshape(
+                (1,) * a.ndim if keepdim else ()
+            )
         lane, d = lanes(a, dim)
         no_identity("arg" + name, lane.shape, d)
-        return squeeze(row_major(getattr(xp, "arg" + name)(lane, axis=d, keepdims=True)), d, keepdim, a.ndim)
+        return squeeze(
+            row_major(getattr(xp, "arg" + name)(lane, axis=d, keepdims=True)), d, keepdim, a.ndim
+        )
 
     for kernel in (full.kernel, along.kernel, over.kernel, position.kernel):
         exact(kernel)
 
-    def choose(self: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None, **names: Any) -> Any:
+    def choose(
+        self: Any,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        other: Any = None,
+        out: Any = None,
+        **names: Any,
+    ) -> Any:
         if names:
             dim, keepdim = numpy_names(name, dim, keepdim, names)
         if isinstance(dim, Tensor):
             dim, other = None, dim
         if not isinstance(self, Tensor):
-            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}"
+            )
         if other is not None:
             two = getattr(aten, name + "imum")
             return two(self, other, out=out) if out is not None else two(self, other)
@@ -110,23 +158,39 @@ def _extreme(name: str, doc: str) -> Any:
             return return_type(along)(*along.out(self, dim, keepdim, out=out))
         return along.call(self, dim, keepdim)
 
-    choose.__doc__ = f"{doc} of all elements; over `dim`: (values, indices); with a tensor: element by element."
+    choose.__doc__ = (
+        f"{doc} of all elements; over `dim`: (values, indices); with a tensor: element by element."
+    )
     face(name)(choose)
 
-    def over_dims(self: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None, **names: Any) -> Any:
+    def over_dims(
+        self: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None, **names: Any
+    ) -> Any:
         if names:
             dim, keepdim = numpy_names("a" + name, dim, keepdim, names)
-        return over.out(self, dim, keepdim, out=out) if out is not None else over.call(self, dim, keepdim)
+        return (
+            over.out(self, dim, keepdim, out=out)
+            if out is not None
+            else over.call(self, dim, keepdim)
+        )
 
     over_dims.__doc__ = f"{doc} over dimensions; equal elements share the gradient."
     face("a" + name)(over_dims)
 
-    def first_position(self: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **names: Any) -> Any:
+    def first_position(
+        self: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **names: Any
+    ) -> Any:
         if names:
             dim, keepdim = numpy_names("arg" + name, dim, keepdim, names)
-        return position.out(self, dim, keepdim, out=out) if out is not None else position.call(self, dim, keepdim)
+        return (
+            position.out(self, dim, keepdim, out=out)
+            if out is not None
+            else position.call(self, dim, keepdim)
+        )
 
-    first_position.__doc__ = f"Where the {name}imum is: the first place, int64; without `dim` in the flattened tensor."
+    first_position.__doc__ = (
+        f"Where the {name}imum is: the first place, int64; without `dim` in the flattened tensor."
+    )
     face("arg" + name)(first_position)
     return full, along, over, position
 
@@ -136,7 +200,8 @@ def _index(dim: Any, name: str) -> int:
         return dim.__index__()
     except AttributeError:
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), but expected one of: "
+            f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), "
+            "but expected one of: "
             f"(), (Tensor other), (int dim, bool keepdim = False)"
         ) from None
 
@@ -150,14 +215,22 @@ def _pair_meta(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return MetaArray(shape, a.dtype), MetaArray(shape, a.dtype)
 
 
-@op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", public=False, tags=("reduction",),
-    meta=_pair_meta, vjp={"self": "aminmax_backward(g0, g1, self, result0, result1, dim, keepdim)"})  # fmt: skip
+@op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    public=False,
+    tags=("reduction",),
+    meta=_pair_meta,
+    vjp={"self": "aminmax_backward(g0, g1, self, result0, result1, dim, keepdim)"},
+)
 def aminmax_(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """Minimum and maximum, of all elements or along a dimension."""
     if a.dtype.kind == "c":
         raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(a)}'")
     if dim is None and a.size == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
     if dim is not None:
         d = layout.wrap_dim(dim, a.ndim)
         if a.ndim and a.shape[d] == 0:

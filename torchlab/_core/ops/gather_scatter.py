@@ -1,4 +1,5 @@
-"""Elements along one dimension named by an index tensor of the result's (or source's) shape: gather,
+"""Elements along one dimension named by an index tensor of the result's (or source's) shape:
+gather,
 scatter, scatter_add, scatter_reduce, take_along_dim.
 
 Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.scatter_.html
@@ -23,47 +24,61 @@ def _checked(a: Any, dim: int, index: Any, name: str, like: str, source: Any = N
     """The wrapped dim, after PyTorch's checks of shapes, types and bounds."""
     dim = layout.wrap_dim(dim, a.ndim)
     if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {scalar_name(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index, but got {scalar_name(index)}"
+        )
     if source is not None and source.dtype != a.dtype:
         raise RuntimeError(
-            f"{name}(): Expected self.dtype to be equal to src.dtype, but got {scalar_name(a)} and {scalar_name(source)}"
+            f"{name}(): Expected self.dtype to be equal to src.dtype, but got {scalar_name(a)} "
+            f"and {scalar_name(source)}"
         )
     if index.size == 0:
         return dim
     if max(index.ndim, 1) != max(a.ndim, 1):
         raise RuntimeError(
-            f"{name}: Index tensor must have the same number of dimensions as {like} tensor: index has shape "
+            f"{name}: Index tensor must have the same number of dimensions as {like} tensor: "
+            f"index has shape "
             f"{list(index.shape)}, {like} {list(a.shape)}"
         )
     if source is not None and max(index.ndim, 1) != max(source.ndim, 1):
         raise RuntimeError(
-            f"{name}: Index tensor must have the same number of dimensions as src tensor: index has shape "
+            f"{name}: Index tensor must have the same number of dimensions as src tensor: index "
+            f"has shape "
             f"{list(index.shape)}, src {list(source.shape)}"
         )
     sizes, wanted = a.shape or (1,), index.shape or (1,)
     fits = all(i == dim or n <= m for i, (n, m) in enumerate(zip(wanted, sizes, strict=True)))
     if source is None and not fits:
         raise RuntimeError(
-            f"{name}: Size does not match at dimension expected index {list(index.shape)} to be no larger than self "
+            f"{name}: Size does not match at dimension expected index {list(index.shape)} to be "
+            f"no larger than self "
             f"{list(a.shape)} apart from dimension {dim}"
         )
-    if source is not None and (not fits or any(n > m for n, m in zip(wanted, source.shape or (1,), strict=True))):
+    if source is not None and (
+        not fits or any(n > m for n, m in zip(wanted, source.shape or (1,), strict=True))
+    ):
         raise RuntimeError(
-            f"{name}: Expected index {list(index.shape)} to be no larger than self {list(a.shape)} apart from dimension "
+            f"{name}: Expected index {list(index.shape)} to be no larger than self "
+            f"{list(a.shape)} apart from dimension "
             f"{dim} and to be no larger size than src {list(source.shape)}"
         )
     size = sizes[dim]
     if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
         bad = index[(index < 0) | (index >= size)].ravel()[0]
-        raise RuntimeError(f"{name}: index {int(bad)} is out of bounds for dimension {dim} with size {size}")
+        raise RuntimeError(
+            f"{name}: index {int(bad)} is out of bounds for dimension {dim} with size {size}"
+        )
     return dim
 
 
 def _grid(xp: Any, index: Any, dim: int) -> tuple[Any, ...]:
-    """The key of the elements: `index` in one dimension, all positions up to its size in the others."""
+    """The key of the elements: `index` in one dimension, all positions up to its size in the
+    others.
+    """
     n = index.ndim
     return tuple(
-        index if d == dim else xp.arange(index.shape[d]).reshape((-1,) + (1,) * (n - d - 1)) for d in range(n)
+        index if d == dim else xp.arange(index.shape[d]).reshape((-1,) + (1,) * (n - d - 1))
+        for d in range(n)
     )
 
 
@@ -87,9 +102,13 @@ def _corner(source: Any, index: Any) -> Any:
     return source[tuple(slice(0, n) for n in index.shape)]
 
 
-@op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", half=False, out=True,
+@op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    half=False,
+    out=True,
     meta=lambda a, dim, index, sparse_grad=False: MetaArray(index.shape, a.dtype),
-    vjp={"self": "gather_backward(g, self.shape, dim, index)"})  # fmt: skip
+    vjp={"self": "gather_backward(g, self.shape, dim, index)"},
+)
 def gather(xp: Any, a: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     """result[…, i, …] = self[…, index[…, i, …], …] along `dim`."""
     dim = _checked(a, dim, index, "gather", "input")
@@ -110,16 +129,27 @@ def _like(a: Any, *rest: Any) -> Any:
 
 @vjp_helper
 def scatter_source(g: Any, dim: int, index: Any, shape: Any) -> Any:
-    """The gradient of a scatter's source: what its places got; unread parts of the source got none."""
+    """The gradient of a scatter's source: what its places got; unread parts of the source got
+    none.
+    """
     r = aten.gather(g, dim, index)
     if r._a.shape == tuple(shape):
         return r
-    missing = [x for n, m in zip(reversed(shape), reversed(r._a.shape), strict=True) for x in (0, n - m)]
+    missing = [
+        x for n, m in zip(reversed(shape), reversed(r._a.shape), strict=True) for x in (0, n - m)
+    ]
     return aten.constant_pad_nd(r, tuple(missing), 0)
 
 
-@op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", half=False, inplace=True, public=False, out=True,
-    meta=_like, vjp={"self": "scatter(g, dim, index, 0)", "src": "scatter_source(g, dim, index, src.shape)"})  # fmt: skip
+@op(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    half=False,
+    inplace=True,
+    public=False,
+    out=True,
+    meta=_like,
+    vjp={"self": "scatter(g, dim, index, 0)", "src": "scatter_source(g, dim, index, src.shape)"},
+)
 @written_row_major
 def scatter_src(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     """self[…, index[…, i, …], …] = src[…, i, …] along `dim`."""
@@ -129,8 +159,16 @@ def scatter_src(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
         a[_grid(xp, index, dim)] = _corner(src, index)
 
 
-@op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", half=False, inplace=True, public=False,
-    out=True, meta=_like, vjp={"self": "scatter(g, dim, index, 0)"}, grad_name="ScatterBackward1")  # fmt: skip
+@op(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    half=False,
+    inplace=True,
+    public=False,
+    out=True,
+    meta=_like,
+    vjp={"self": "scatter(g, dim, index, 0)"},
+    grad_name="ScatterBackward1",
+)
 @written_row_major
 def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self[…, index[…, i, …], …] = value along `dim`."""
@@ -140,31 +178,61 @@ def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
         a[_grid(xp, index, dim)] = int(value) if a.dtype.kind in "iu" else value
 
 
-@op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce) -> Tensor", half=False, inplace=True,
-    public=False, out=True, meta=_like)  # fmt: skip
+@op(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce) -> Tensor",
+    half=False,
+    inplace=True,
+    public=False,
+    out=True,
+    meta=_like,
+)
 @written_row_major
 def scatter_combined(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
-    """self[…, index[…, i, …], …] += (or *=) src[…, i, …] along `dim`. Not differentiable, as in PyTorch."""
+    """self[…, index[…, i, …], …] += (or *=) src[…, i, …] along `dim`. Not differentiable, as in
+    PyTorch.
+    """
     if reduce not in ("add", "multiply"):
-        raise RuntimeError(f"scatter: reduce argument must be either add or multiply, but got '{reduce}'.")
+        raise RuntimeError(
+            f"scatter: reduce argument must be either add or multiply, but got '{reduce}'."
+        )
     if src.ndim == 0 and index.ndim:
         src = xp.broadcast_to(src.astype(a.dtype), index.shape)
     dim = _checked(a, dim, index, "scatter", "self", src)
     if index.size:
         a, index, src = _one(a, index, src)
-        add_at(xp, a, _positions(xp, a, index, dim), _corner(src, index), xp.add if reduce == "add" else xp.multiply)
+        add_at(
+            xp,
+            a,
+            _positions(xp, a, index, dim),
+            _corner(src, index),
+            xp.add if reduce == "add" else xp.multiply,
+        )
 
 
 def _scatter_op(self: Any, src: Any, value: Any, reduce: Any) -> tuple[Any, tuple[Any, ...]]:
     given = src if src is not None else value
     tensor = hasattr(given, "_k")
     if reduce is not None:
-        return scatter_combined, (given if tensor else aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device), reduce)
+        return scatter_combined, (
+            given
+            if tensor
+            else aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device),
+            reduce,
+        )
     return (scatter_src if tensor else scatter_value), (given,)
 
 
 @face("scatter")
-def scatter(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None, out: Any = None) -> Any:
+def scatter(
+    self: Any,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
+    out: Any = None,
+) -> Any:
     """self with values of `src` (a tensor or a number) at the places `index` names along `dim`;
     `reduce` "add" or "multiply" combines them with what is there."""
     chosen, rest = _scatter_op(self, src, value, reduce)
@@ -174,14 +242,22 @@ def scatter(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = No
 
 
 @face("scatter_", spaces=())
-def scatter_(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter_(
+    self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
+) -> Any:
     """In-place version of `scatter`."""
     chosen, rest = _scatter_op(self, src, value, reduce)
     return chosen.inplace(self, dim, index, *rest)
 
 
-@op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", half=False, inplace=True, out=True,
-    meta=_like, vjp={"self": "g", "src": "scatter_source(g, dim, index, src.shape)"})  # fmt: skip
+@op(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    half=False,
+    inplace=True,
+    out=True,
+    meta=_like,
+    vjp={"self": "g", "src": "scatter_source(g, dim, index, src.shape)"},
+)
 @written_row_major
 def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     """self[…, index[…, i, …], …] += src[…, i, …] along `dim`; repeated places add up."""
@@ -191,18 +267,33 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
         add_at(xp, a, _positions(xp, a, index, dim), _corner(src, index))
 
 
-@op("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-    inplace=True, out=True, meta=_like,
-    vjp={"self, src": "scatter_reduce_backward(g, self, dim, index, src, reduce, include_self, result, needs)"})  # fmt: skip
-def scatter_reduce(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
+@op(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
+    "include_self=True) -> Tensor",
+    inplace=True,
+    out=True,
+    meta=_like,
+    vjp={
+        "self, src": "scatter_reduce_backward(g, self, dim, index, src, "
+        "reduce, include_self, result, needs)"
+    },
+)
+def scatter_reduce(
+    xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
+) -> Any:
     """self combined with `src` at the places `index` names: sum, prod, mean, amax or amin."""
     if reduce not in REDUCES:
-        raise RuntimeError(f"scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+        raise RuntimeError(
+            f"scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got "
+            f"{reduce}."
+        )
     dim = _checked(a, dim, index, "scatter_reduce", "self", src)
     r = a.copy(order="C")
     if index.size:
         flat, index, src = _one(r, index, src)
-        reduce_at(xp, flat, _positions(xp, flat, index, dim), _corner(src, index), reduce, include_self)
+        reduce_at(
+            xp, flat, _positions(xp, flat, index, dim), _corner(src, index), reduce, include_self
+        )
     return r
 
 
@@ -214,8 +305,17 @@ def _part(src: Any, index: Any) -> Any:
 
 
 @vjp_helper
-def scatter_reduce_backward(g: Any, x: Any, dim: int, index: Any, whole: Any, reduce: str, include_self: bool, result: Any,
-                            needs: Any) -> Any:  # fmt: skip
+def scatter_reduce_backward(
+    g: Any,
+    x: Any,
+    dim: int,
+    index: Any,
+    whole: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+    needs: Any,
+) -> Any:
     """(gradient of self, gradient of src). A product's gradient divides by the factor, so a single
     zero among the factors is taken out first; extremes share among ties."""
     src = _part(whole, index)
@@ -228,11 +328,19 @@ def scatter_reduce_backward(g: Any, x: Any, dim: int, index: Any, whole: Any, re
         other = aten.gather(own, dim, index)
     elif reduce == "prod":
         safe = aten.where(x == 0, 1, x)
-        own = g * aten.scatter_reduce(safe, dim, index, src, "prod", include_self=include_self) / safe
+        own = (
+            g * aten.scatter_reduce(safe, dim, index, src, "prod", include_self=include_self) / safe
+        )
         zero = src == 0
-        zeros = aten.gather(aten.scatter_add(aten.zeros_like(x), dim, index, aten.to(zero, dtype=x._k.dtype)), dim, index)
+        zeros = aten.gather(
+            aten.scatter_add(aten.zeros_like(x), dim, index, aten.to(zero, dtype=x._k.dtype)),
+            dim,
+            index,
+        )
         single = zero & (zeros == 1)
-        without = aten.scatter_reduce(x, dim, index, aten.where(single, 1, src), "prod", include_self=include_self)
+        without = aten.scatter_reduce(
+            x, dim, index, aten.where(single, 1, src), "prod", include_self=include_self
+        )
         plain = aten.gather(g * result, dim, index) / aten.where(zero, 1, src)
         other = aten.where(single, aten.gather(g * without, dim, index), plain)
     else:
@@ -249,8 +357,17 @@ def scatter_reduce_backward(g: Any, x: Any, dim: int, index: Any, whole: Any, re
 
 
 @vjp_helper
-def index_reduce_backward(g: Any, x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool, result: Any,
-                          needs: Any) -> Any:  # fmt: skip
+def index_reduce_backward(
+    g: Any,
+    x: Any,
+    dim: int,
+    index: Any,
+    source: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+    needs: Any,
+) -> Any:
     """Through scatter_reduce with the index repeated over the other dimensions."""
     flat = x._a.ndim == 0
     if flat:
@@ -260,7 +377,9 @@ def index_reduce_backward(g: Any, x: Any, dim: int, index: Any, source: Any, red
     wide = aten.expand(aten.reshape(aten.to(index, dtype=dt.int64), tuple(shape)), source._a.shape)
     return tuple(
         None if r is None else aten.reshape(r, ()) if flat else r
-        for r in scatter_reduce_backward(g, x, dim, wide, source, reduce, include_self, result, needs)
+        for r in scatter_reduce_backward(
+            g, x, dim, wide, source, reduce, include_self, result, needs
+        )
     )
 
 
@@ -268,13 +387,17 @@ def index_reduce_backward(g: Any, x: Any, dim: int, index: Any, source: Any, red
 def take_along_dim(self: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Any:
     """As `gather`, with the other dimensions broadcast; without `dim` on the flattened tensor."""
     if indices._k.dtype is not dt.int64:
-        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices._k.dtype.scalar_name}")
+        raise RuntimeError(
+            f"take_along_dim(): dtype of indices should be Long but got "
+            f"{indices._k.dtype.scalar_name}"
+        )
     if dim is None:
         return _gathered(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)), out)
     n = self._a.ndim
     if n != indices._a.ndim:
         raise RuntimeError(
-            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {n} "
+            f"torch.take_along_dim(): input and indices should have the same number of "
+            f"dimensions, but got {n} "
             f"dimensions for input, and {indices._a.ndim} dimensions for indices"
         )
     dim = layout.wrap_dim(dim, n)

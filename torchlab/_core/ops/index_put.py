@@ -27,7 +27,9 @@ from torchlab._core.ops._places import (
 
 def _index_meta(a: Any, indices: Any) -> Any:
     if any(x is not None and x.dtype.kind in "bu" for x in indices):
-        raise NotImplementedError("index: the size of a result chosen by a mask depends on data: not on the meta device")
+        raise NotImplementedError(
+            "index: the size of a result chosen by a mask depends on data: not on the meta device"
+        )
     arrays = [*indices, *(None,) * (a.ndim - len(indices))]
     given = [i for i, x in enumerate(arrays) if x is not None]
     common = layout.broadcast_shapes(*[arrays[i].shape for i in given], op="index")
@@ -36,8 +38,14 @@ def _index_meta(a: Any, indices: Any) -> Any:
     return MetaArray((*kept[:at], *common, *kept[at:]), a.dtype)
 
 
-@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", public=False, half=False, meta=_index_meta,
-    vjp={"self": "index_backward(g, self.shape, indices)"}, grad_name="IndexBackward0")  # fmt: skip
+@op(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    public=False,
+    half=False,
+    meta=_index_meta,
+    vjp={"self": "index_backward(g, self.shape, indices)"},
+    grad_name="IndexBackward0",
+)
 def index(xp: Any, a: Any, indices: Any) -> Any:
     """The elements at integer tensors and masks, one per dimension; None keeps a dimension."""
     if len(indices) == 1 and a.ndim and a.flags.c_contiguous and (x := indices[0]) is not None:
@@ -58,18 +66,26 @@ def index(xp: Any, a: Any, indices: Any) -> Any:
     return in_order(xp, a[p.key], p.strides(elements(a)))
 
 
-@op("index_backward(Tensor grad_output, SymInt[] input_sizes, Tensor?[] indices) -> Tensor", public=False, half=False,
-    vjp={"grad_output": "index(g, indices)"}, meta=lambda g, shape, indices: MetaArray(shape, g.dtype))  # fmt: skip
+@op(
+    "index_backward(Tensor grad_output, SymInt[] input_sizes, Tensor?[] indices) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"grad_output": "index(g, indices)"},
+    meta=lambda g, shape, indices: MetaArray(shape, g.dtype),
+)
 def index_backward(xp: Any, g: Any, shape: Any, indices: Any) -> Any:
     """Zeros to which g is added at the indices."""
     r = xp.zeros(tuple(shape), g.dtype)
     p = Places(r.shape, index_arrays(xp, r.shape, indices))
     if 0 in p.shape:
         return r
-    if any(x is not None and x.dtype.kind in "bu" for x in indices) and sum(x is not None for x in indices) == 1:
+    if (
+        any(x is not None and x.dtype.kind in "bu" for x in indices)
+        and sum(x is not None for x in indices) == 1
+    ):
         r[p.key] = g  # a mask names no place twice
     else:
-        add_at(xp, r, p.positions(xp), g)
+        p.add(xp, r, g)
     return r
 
 
@@ -79,15 +95,25 @@ def index_put_backward(g: Any, indices: Any, accumulate: bool) -> Any:
     return g if accumulate else aten.index_put(g, indices, aten.new_zeros(g, ()), False)
 
 
-@op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True, half=False,
+@op(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    inplace=True,
+    half=False,
     meta=lambda a, indices, values, accumulate: MetaArray(a.shape, a.dtype),
-    vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"})  # fmt: skip
+    vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"},
+)
 @written
 def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = False) -> None:
-    """self with `values` at `indices` (a tuple of tensors, one per dimension); `accumulate` adds."""
+    """self with `values` at `indices` (a tuple of tensors, one per dimension); `accumulate`
+    adds.
+    """
     p = Places(a.shape, index_arrays(xp, a.shape, indices))
-    one_mask = values.size == 1 and not accumulate and sum(x is not None for x in indices) == 1 and any(
-        x is not None and x.dtype.kind in "bu" for x in indices)  # fmt: skip
+    one_mask = (
+        values.size == 1
+        and not accumulate
+        and sum(x is not None for x in indices) == 1
+        and any(x is not None and x.dtype.kind in "bu" for x in indices)
+    )
     if values.dtype != a.dtype and not one_mask:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
@@ -95,14 +121,15 @@ def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = Fal
         )
     if not _fits(values.shape, p.shape):
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of "
             f"shape {list(p.shape)}"
         )
     p.check()
     if 0 in p.shape:
         return
     if accumulate:
-        add_at(xp, a, p.positions(xp), values)
+        p.add(xp, a, values)
     else:
         a[p.key] = values.reshape(()) if one_mask else values
 
@@ -116,8 +143,12 @@ def _fits(shape: Any, target: Any) -> bool:
 # ---- masks --------------------------------------------------------------------------------------
 
 
-@op("masked_select(Tensor self, Tensor mask) -> Tensor", half=False, out=True,
-    vjp={"self": "masked_select_backward(g, self.shape, mask)"})  # fmt: skip
+@op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    half=False,
+    out=True,
+    vjp={"self": "masked_select_backward(g, self.shape, mask)"},
+)
 def masked_select(xp: Any, a: Any, mask: Any) -> Any:
     """The elements where the mask (bool, broadcast) holds, in one dimension."""
     _bool(mask, "masked_select", "self")
@@ -130,15 +161,22 @@ def _bool(mask: Any, name: str, what: str) -> None:
         raise RuntimeError(f"{name}: expected BoolTensor for mask, but got {scalar_name(mask)}")
 
 
-@op("masked_select_backward(Tensor grad_output, SymInt[] sizes, Tensor mask) -> Tensor", public=False,
-    vjp={"grad_output": "masked_select_again(g, mask)"}, meta=lambda g, shape, mask: MetaArray(shape, g.dtype))  # fmt: skip
+@op(
+    "masked_select_backward(Tensor grad_output, SymInt[] sizes, Tensor mask) -> Tensor",
+    public=False,
+    vjp={"grad_output": "masked_select_again(g, mask)"},
+    meta=lambda g, shape, mask: MetaArray(shape, g.dtype),
+)
 def masked_select_backward(xp: Any, g: Any, shape: Any, mask: Any) -> Any:
     """Zeros of `sizes` to which g is added where the (broadcast) mask holds."""
     wide = layout.broadcast_shapes(tuple(shape), mask.shape)
     r = xp.zeros(wide, g.dtype)
     r[xp.broadcast_to(mask, wide)] = g
     lead = len(wide) - len(shape)
-    dims = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and wide[i + lead] != 1))
+    dims = (
+        *range(lead),
+        *(i + lead for i, n in enumerate(shape) if n == 1 and wide[i + lead] != 1),
+    )
     return r.sum(axis=dims).reshape(tuple(shape)) if dims else r
 
 
@@ -147,22 +185,31 @@ def masked_select_again(g: Any, mask: Any) -> Any:
     return aten.masked_select(g, mask)
 
 
-@op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True, half=False,
+@op(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    inplace=True,
+    half=False,
     meta=lambda a, mask, source: MetaArray(layout.broadcast_shapes(a.shape, mask.shape), a.dtype),
-    vjp={"self": "masked_fill(g, mask, 0)", "source": "masked_scatter_backward(g, mask, source.shape)"})  # fmt: skip
+    vjp={
+        "self": "masked_fill(g, mask, 0)",
+        "source": "masked_scatter_backward(g, mask, source.shape)",
+    },
+)
 def masked_scatter(xp: Any, a: Any, mask: Any, source: Any) -> Any:
     """self with the elements of `source`, in order, where the mask holds."""
     _bool(mask, "masked_scatter", "mask")
     if a.dtype != source.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {scalar_name(a)} and {scalar_name(source)}"
+            f"masked_scatter: expected self and source to have same dtypes but got "
+            f"{scalar_name(a)} and {scalar_name(source)}"
         )
     shape = layout.broadcast_shapes(a.shape, mask.shape, op="masked_scatter")
     where = xp.broadcast_to(mask, shape)
     count = int(xp.count_nonzero(where))
     if source.size < count:
         raise RuntimeError(
-            f"masked_scatter: source has {source.size} elements, fewer than the {count} ones in the mask "
+            f"masked_scatter: source has {source.size} elements, fewer than the {count} ones in "
+            f"the mask "
             "(Number of elements of source < number of ones in mask)"
         )
     r = xp.broadcast_to(a, shape).copy(order="C") if shape != a.shape else a.copy(order="C")
@@ -170,8 +217,12 @@ def masked_scatter(xp: Any, a: Any, mask: Any, source: Any) -> Any:
     return r
 
 
-@op("masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor", public=False,
-    vjp={"grad_output": "masked_scatter_again(g, mask, grad_output.shape)"}, meta=lambda g, mask, s: MetaArray(s, g.dtype))  # fmt: skip
+@op(
+    "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+    public=False,
+    vjp={"grad_output": "masked_scatter_again(g, mask, grad_output.shape)"},
+    meta=lambda g, mask, s: MetaArray(s, g.dtype),
+)
 def masked_scatter_backward(xp: Any, g: Any, mask: Any, sizes: Any) -> Any:
     """g where the mask holds, in order, zeros behind, in the source's shape."""
     r = xp.zeros(tuple(sizes), g.dtype)
@@ -196,7 +247,9 @@ def nonzero_op(xp: Any, a: Any) -> Any:
 
 @face("nonzero")
 def nonzero(self: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """The indices of the nonzero elements: a row for each, or (as_tuple) a tensor for each dimension."""
+    """The indices of the nonzero elements: a row for each, or (as_tuple) a tensor for each
+    dimension.
+    """
     if out is not None:
         return nonzero_op.out(self, out=out)
     if not as_tuple:
@@ -206,12 +259,18 @@ def nonzero(self: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return aten.unbind(nonzero_op.call(self), 1)
 
 
-@op("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", half=False, out=True,
-    meta=lambda a, size, fill_value=-1: MetaArray((size, a.ndim), np.dtype(np.int64)))  # fmt: skip
+@op(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+    half=False,
+    out=True,
+    meta=lambda a, size, fill_value=-1: MetaArray((size, a.ndim), np.dtype(np.int64)),
+)
 def nonzero_static(xp: Any, a: Any, size: int, fill_value: int) -> Any:
     """As `nonzero` with exactly `size` rows: cut off, or filled up with `fill_value`."""
     if size < 0:
-        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
+        raise RuntimeError(
+            f"nonzero_static: 'size' must be an non-negative integer, but got {size}"
+        )
     r = xp.full((size, a.ndim), fill_value, np.int64)
     for d, x in enumerate(xp.nonzero(a) if a.ndim else ()):
         r[: x.size, d] = x[:size]
@@ -229,18 +288,28 @@ def argwhere(self: Any) -> Any:
 
 def _flat_index(xp: Any, a: Any, index: Any, name: str) -> Any:
     if index.dtype != np.int64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}"
+        )
     if index.size:
         if a.size == 0:
             raise IndexError(f"{name}(): tried to take from an empty tensor")
         low, high = int(index.min()), int(index.max())
         if low < -a.size or high >= a.size:
-            raise IndexError(f"{name}: out of range: index {low if low < -a.size else high} with {a.size} elements")
+            raise IndexError(
+                f"{name}: out of range: index {low if low < -a.size else high} with {a.size} "
+                f"elements"
+            )
     return xp.where(index < 0, index + a.size, index)
 
 
-@op("take(Tensor self, Tensor index) -> Tensor", half=False, out=True, vjp={"self": "take_backward(g, self.shape, index)"},
-    meta=lambda a, index: MetaArray(index.shape, a.dtype))  # fmt: skip
+@op(
+    "take(Tensor self, Tensor index) -> Tensor",
+    half=False,
+    out=True,
+    vjp={"self": "take_backward(g, self.shape, index)"},
+    meta=lambda a, index: MetaArray(index.shape, a.dtype),
+)
 def take(xp: Any, a: Any, index: Any) -> Any:
     """The elements at positions of the flattened tensor, in the shape of `index`."""
     return a.ravel()[_flat_index(xp, a, index, "take")]
@@ -251,17 +320,28 @@ def take_backward(g: Any, shape: Any, index: Any) -> Any:
     return aten.put(aten.new_zeros(g, tuple(shape)), index, g, True)
 
 
-@op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", inplace=True, half=False,
+@op(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    inplace=True,
+    half=False,
     meta=lambda a, index, source, accumulate=False: MetaArray(a.shape, a.dtype),
-    vjp={"self": "put_backward(g, index, accumulate)", "source": "reshape(take(g, index), source.shape)"})  # fmt: skip
+    vjp={
+        "self": "put_backward(g, index, accumulate)",
+        "source": "reshape(take(g, index), source.shape)",
+    },
+)
 @written
 def put(xp: Any, a: Any, index: Any, source: Any, accumulate: bool = False) -> None:
     """self with `source` at positions of the flattened tensor; `accumulate` adds."""
     if source.dtype != a.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got {scalar_name(a)} and {scalar_name(source)}")
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got {scalar_name(a)} "
+            f"and {scalar_name(source)}"
+        )
     if index.size != source.size:
         raise RuntimeError(
-            f"put_(): Expected source and index to have the same number of elements, but got {source.size} and {index.size}"
+            f"put_(): Expected source and index to have the same number of elements, but got "
+            f"{source.size} and {index.size}"
         )
     at = _flat_index(xp, a, index, "put_").ravel()
     values = source.ravel()

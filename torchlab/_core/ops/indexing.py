@@ -29,7 +29,9 @@ _INTS = (int, np.integer)
 
 def _basic_key(index: tuple[Any, ...]) -> Any:
     """The index as NumPy's, `...` added so that no scalar comes out, or None if it is not plainly
-    basic. Nones count only if nothing after them changes the strides that PyTorch derives them from."""
+    basic. Nones count only if nothing after them changes the strides that PyTorch derives them
+    from.
+    """
     rest: tuple[Any, ...] = _REST
     news = False
     for x in index:
@@ -56,7 +58,8 @@ def _basic_key(index: tuple[Any, ...]) -> Any:
 
 @face("__getitem__", spaces=())
 def getitem(self: Any, index: Any) -> Any:
-    """`self[index]`: a view for ints, slices, None and Ellipsis, a copy if tensors or lists take part.
+    """`self[index]`: a view for ints, slices, None and Ellipsis, a copy if tensors or lists take
+    part.
 
     IndexError for too many indices or one out of range, ValueError for a slice with a step below 1.
     """
@@ -68,11 +71,11 @@ def getitem(self: Any, index: Any) -> Any:
         c = type(index)
         if c is int:
             key: Any = (index, ...)
-        elif c is tuple:
-            key = _basic_key(index)
         elif c is slice:
             step = index.step
-            key = (index,) if step is None or (type(step) is int and step > 0) else None
+            key = index if step is None or (type(step) is int and step > 0) else None
+        elif c is tuple:
+            key = _basic_key(index)
         elif index is None:
             key = (None, ...)
         else:
@@ -80,7 +83,7 @@ def getitem(self: Any, index: Any) -> Any:
         if key is not None:
             try:
                 r = self._a[key]
-                if None in key:
+                if c is not int and c is not slice and None in key:
                     r = _row_major(r, key)
             except (IndexError, TypeError, ValueError):
                 r = None
@@ -102,7 +105,57 @@ def getitem(self: Any, index: Any) -> Any:
                 result._v = v
                 result._g = result._e = None
                 return result
+        elif c is Tensor and _plain_indices(self, index):
+            return aten.index(self, [index])
+    elif type(index) is int:
+        if self._a.ndim:
+            return _select(self, 0, index, 0)
+    elif type(index) is tuple:
+        if _basic_key(index) is not None:
+            return _chain(self, index)
+    elif type(index) is Tensor and _plain_indices(self, index):
+        return aten.index(self, [index])
     return _getitem(self, index)
+
+
+def _plain_indices(t: Any, index: Any) -> bool:
+    """Whether the tensor of indices needs no preparation."""
+    k = index._k
+    n = index._a.ndim
+    return (
+        (k.dtype is dt.int64 or k.dtype is dt.bool_)
+        and 0 < n <= t._a.ndim + (k.dtype is dt.int64) * n
+        and (t._a.ndim > 0 and k.device is t._k.device)
+    )
+
+
+def _chain(self: Any, index: tuple[Any, ...]) -> Any:
+    """The recorded views of a plainly basic index, one after the other."""
+    count = 0
+    for x in index:
+        if x is not None and x is not Ellipsis:
+            count += 1
+    n = self._a.ndim
+    if count > n:
+        raise IndexError(f"too many indices for tensor of dimension {n}")
+    view, dim, own = self, 0, 0
+    for x in index:
+        c = type(x)
+        if c is int:
+            view = _select(view, dim, x, own)
+            own += 1
+        elif c is slice:
+            if not _is_full(x, view._a.shape[dim]):
+                view = _slice(view, dim, x)
+            dim += 1
+            own += 1
+        elif x is None:
+            view = aten.unsqueeze(view, dim)
+            dim += 1
+        else:
+            dim += n - count
+            own += n - count
+    return aten.alias(self) if view is self else view
 
 
 def _row_major(r: Any, key: tuple[Any, ...]) -> Any:
@@ -117,14 +170,17 @@ def _getitem_odd(self: Any, index: Any) -> Any:
     if TLS.function_modes:
         mode = TLS.function_modes.pop()
         try:
-            return mode.__torch_function__(Tensor.__getitem__, modes._types((self,)), (self, index), {})  # type: ignore[attr-defined]
+            return mode.__torch_function__(
+                Tensor.__getitem__, modes._types((self,)), (self, index), {}
+            )  # type: ignore[attr-defined]
         finally:
             TLS.function_modes.append(mode)
     parts = index if type(index) is tuple else (index,)
     handlers = modes.overriding((self, *parts))
     for x in handlers:
         r = type(x).__torch_function__(
-            Tensor.__getitem__, tuple({type(y): None for y in handlers}), (self, index), {})  # type: ignore[attr-defined]  # fmt: skip
+            Tensor.__getitem__, tuple({type(y): None for y in handlers}), (self, index), {}
+        )  # type: ignore[attr-defined]
         if r is not NotImplemented:
             return r
     return _getitem(self, index)
@@ -152,11 +208,16 @@ def _entries(index: Any) -> tuple[Any, ...]:
 
 def _as_index(x: Any, like: Tensor) -> Any:
     """A list, an array or a range as a tensor of indices (a mask if it holds bools)."""
-    if isinstance(x, (np.bool_, np.number)) or not (hasattr(x, "__len__") and hasattr(x, "__getitem__")) or isinstance(x, dict):
+    if (
+        isinstance(x, (np.bool_, np.number))
+        or not (hasattr(x, "__len__") and hasattr(x, "__getitem__"))
+        or isinstance(x, dict)
+    ):
         if not (isinstance(x, np.ndarray)):
             name = f"numpy.{type(x).__name__}" if isinstance(x, np.generic) else type(x).__name__
             raise IndexError(
-                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+                "are valid indices "
                 f"(got {name})"
             )
     if isinstance(x, (str, bytes)):
@@ -169,17 +230,21 @@ def _as_index(x: Any, like: Tensor) -> Any:
 
 
 def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
-    """Apply ints, slices, Ellipsis and None as views. Returns the view (self if nothing changed) and
+    """Apply ints, slices, Ellipsis and None as views. Returns the view (self if nothing changed)
+    and
     the list of index tensors that remain (None entries keep a dim), or None if none remain."""
     if isinstance(index, slice):
         return _slice(self, 0, index), None
     n = self._a.ndim
     if isinstance(index, _INTS) and not isinstance(index, bool) and n == 0:
         raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number"
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim "
+            "tensor to a number"
         )
     entries = [
-        x if x is None or isinstance(x, (int, np.integer, slice, Tensor)) or x is Ellipsis else _as_index(x, self)
+        x
+        if x is None or isinstance(x, (int, np.integer, slice, Tensor)) or x is Ellipsis
+        else _as_index(x, self)
         for x in _entries(index)
     ]
     count = sum(map(_dims_of, entries))
@@ -214,7 +279,9 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
                 view = aten.unsqueeze(view, dim)
                 x = aten.reshape(x, (1,))
             mask = x._k.dtype is dt.bool_ or x._k.dtype is dt.uint8
-            indices.append(x if x._k.device is view._k.device else aten.to(x, device=view._k.device))
+            indices.append(
+                x if x._k.device is view._k.device else aten.to(x, device=view._k.device)
+            )
             dim += x._a.ndim if mask else 1
             own += x._a.ndim if mask else 1
             continue
@@ -256,7 +323,9 @@ def _slice(t: Any, dim: int, x: slice) -> Any:
     try:
         start, end, step = (None if v is None else v.__index__() for v in (x.start, x.stop, x.step))
     except AttributeError:
-        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
     if step is not None and step <= 0:
         raise ValueError("step must be greater than zero")
     return aten.slice(t, dim, start, end, 1 if step is None else step)
@@ -274,14 +343,17 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if TLS.function_modes:
         mode = TLS.function_modes.pop()
         try:
-            mode.__torch_function__(Tensor.__setitem__, modes._types((self,)), (self, index, value), {})  # type: ignore[attr-defined]
+            mode.__torch_function__(
+                Tensor.__setitem__, modes._types((self,)), (self, index, value), {}
+            )  # type: ignore[attr-defined]
         finally:
             TLS.function_modes.append(mode)
         return
     handlers = modes.overriding((self, value))
     for x in handlers:
         r = type(x).__torch_function__(
-            Tensor.__setitem__, tuple({type(y): None for y in handlers}), (self, index, value), {})  # type: ignore[attr-defined]  # fmt: skip
+            Tensor.__setitem__, tuple({type(y): None for y in handlers}), (self, index, value), {}
+        )  # type: ignore[attr-defined]
         if r is not NotImplemented:
             return
     _setitem(self, index, value)
@@ -294,7 +366,9 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
     if t._e is not None or not k.plain or (s is not None and s.stale):
         return False
     v = t._v
-    if v is not None and ((v.base if type(v) is ViewMeta else v)._e is not None or not k.contiguous):
+    if v is not None and (
+        (v.base if type(v) is ViewMeta else v)._e is not None or not k.contiguous
+    ):
         return False
     c = type(index)
     if c is int:
@@ -305,11 +379,24 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
         key = index if index.step is None or (type(index.step) is int and index.step > 0) else None
     elif index is Ellipsis:
         key = index
-    elif c is Tensor and index._k.dtype is dt.bool_ and index._k.plain and index._a.shape == t._a.shape and t._a.ndim:
+    elif (
+        c is Tensor
+        and index._k.dtype is dt.bool_
+        and index._k.plain
+        and index._a.shape == t._a.shape
+        and t._a.ndim
+    ):
         key = index._a
         if type(value) is Tensor:
             return False
-    elif c is Tensor and index._k.dtype is dt.int64 and index._k.plain and index._a.ndim and index._a.size and t._a.size:
+    elif (
+        c is Tensor
+        and index._k.dtype is dt.int64
+        and index._k.plain
+        and index._a.ndim
+        and index._a.size
+        and t._a.size
+    ):
         key = index._a
     else:
         return False
@@ -341,7 +428,9 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
 def _setitem(self: Any, index: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         if not isinstance(value, compute.NUMBERS):
-            raise TypeError(f"can't assign a {_type_name(value)} to a torch.{self._k.dtype.scalar_name}Tensor")
+            raise TypeError(
+                f"can't assign a {_type_name(value)} to a torch.{self._k.dtype.scalar_name}Tensor"
+            )
         value = _number(value, self)
     if isinstance(index, bool) and not index:
         return

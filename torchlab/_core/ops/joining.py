@@ -34,7 +34,9 @@ def _common(arrays: Any) -> np.dtype:
 def _format(arrays: Any, shape: Any) -> Any:
     """Channels last if every array is, else row-major."""
     if len(shape) in (4, 5) and all(
-        a.ndim == len(shape) and layout.suggest_memory_format(a.shape, elements(a)).startswith("channels") for a in arrays
+        a.ndim == len(shape)
+        and layout.suggest_memory_format(a.shape, elements(a)).startswith("channels")
+        for a in arrays
     ):
         return layout.channels_last_strides(shape)
     return None
@@ -45,11 +47,23 @@ def _cat_meta(arrays: Any, dim: int = 0) -> Any:
     return MetaArray(shape, _common(arrays), _format(arrays, shape))
 
 
-@op("cat(Tensor[] tensors, int dim=0) -> Tensor", half=False, out=True, method=False, meta=_cat_meta,
-    vjp={"tensors": "cat_backward(g, tensors, dim)"})  # fmt: skip
+@op(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    half=False,
+    out=True,
+    method=False,
+    meta=_cat_meta,
+    vjp={"tensors": "cat_backward(g, tensors, dim)"},
+)
 def cat(xp: Any, arrays: Any, dim: int) -> Any:
-    """The tensors one after the other along `dim`; types are promoted, empty vectors passed over."""
-    if xp is np and arrays and all(a.flags.c_contiguous and a.dtype is arrays[0].dtype for a in arrays):
+    """The tensors one after the other along `dim`; types are promoted, empty vectors passed
+    over.
+    """
+    if (
+        xp is np
+        and arrays
+        and all(a.flags.c_contiguous and a.dtype is arrays[0].dtype for a in arrays)
+    ):
         try:
             r = np.concatenate(arrays, axis=dim)
             if r.flags.c_contiguous:
@@ -101,8 +115,14 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     return MetaArray((*shape[:dim], len(arrays), *shape[dim:]), _common(arrays))
 
 
-@op("stack(Tensor[] tensors, int dim=0) -> Tensor", half=False, out=True, method=False, meta=_stack_meta,
-    vjp={"tensors": "stack_backward(g, tensors, dim)"})  # fmt: skip
+@op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    half=False,
+    out=True,
+    method=False,
+    meta=_stack_meta,
+    vjp={"tensors": "stack_backward(g, tensors, dim)"},
+)
 def stack(xp: Any, arrays: Any, dim: int) -> Any:
     """Tensors of one shape along a new dimension."""
     if not arrays:
@@ -111,7 +131,8 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     for i, a in enumerate(arrays):
         if a.shape != shape:
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(a.shape)} at entry {i}"
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 "
+                f"and {list(a.shape)} at entry {i}"
             )
     dim = layout.wrap_dim(dim, len(shape) + 1)
     dtype = _common(arrays)
@@ -125,7 +146,10 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
 @vjp_helper
 def stack_backward(g: Any, tensors: Any, dim: int) -> Any:
     parts = aten.unbind(g, dim)
-    return [p if t._k.dtype is p._k.dtype else aten.to(p, dtype=t._k.dtype) for p, t in zip(parts, tensors, strict=True)]
+    return [
+        p if t._k.dtype is p._k.dtype else aten.to(p, dtype=t._k.dtype)
+        for p, t in zip(parts, tensors, strict=True)
+    ]
 
 
 # ---- shorthands ---------------------------------------------------------------------------------
@@ -138,7 +162,10 @@ def _many(tensors: Any) -> Any:
 
 def _checked(tensors: Any, name: str) -> list[Any]:
     if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+            f"{type(tensors).__name__}"
+        )
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
@@ -202,7 +229,9 @@ def dstack(tensors: Any, *, out: Any = None) -> Any:
 @face("column_stack", method=False)
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
     """Vectors as columns, matrices side by side."""
-    parts = [t if t._a.ndim > 1 else aten.reshape(t, (-1, 1)) for t in _checked(tensors, "column_stack")]
+    parts = [
+        t if t._a.ndim > 1 else aten.reshape(t, (-1, 1)) for t in _checked(tensors, "column_stack")
+    ]
     return _out(parts, 1, out)
 
 
@@ -220,8 +249,10 @@ def _cuts(self: Any, sections: Any, dim: int) -> Any:
     n = self._a.shape[dim]
     if isinstance(sections, Tensor):
         if sections._a.ndim > 1:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                               f"one-dimensional tensor, but got a tensor with {sections._a.ndim} dims")
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                f"one-dimensional tensor, but got a tensor with {sections._a.ndim} dims"
+            )
         sections = sections.tolist()  # type: ignore[attr-defined]
     if isinstance(sections, int):
         if sections <= 0:
@@ -233,11 +264,20 @@ def _cuts(self: Any, sections: Any, dim: int) -> Any:
 
 
 @face("tensor_split")
-def tensor_split(self: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None) -> Any:
+def tensor_split(
+    self: Any,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
+) -> Any:
     """Views of nearly equal parts along a dimension, or of the parts between indices."""
     given = next((x for x in (indices_or_sections, indices, sections) if x is not None), None)
     if self._a.ndim == 0:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
     dim = layout.wrap_dim(dim, self._a.ndim)
     return tuple(aten.slice(self, dim, i, j, 1) for i, j in _cuts(self, given, dim))
 
@@ -246,18 +286,24 @@ def _split_along(name: str, least: int, dim: Any) -> None:
     def split(self: Any, indices_or_sections: Any) -> Any:
         n = self._a.ndim
         if n < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {n} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a "
+                f"tensor with {n} dimensions!"
+            )
         d = dim(n)
         if isinstance(indices_or_sections, int) and (
             indices_or_sections == 0 or self._a.shape[d] % indices_or_sections
         ):
             raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {self._a.shape[d]} is "
+                f"torch.{name} attempted to split along dimension {d}, but the size of the "
+                f"dimension {self._a.shape[d]} is "
                 f"not divisible by the split_size {indices_or_sections}!"
             )
         return tensor_split.body(self, indices_or_sections, d)
 
-    split.__doc__ = f"`tensor_split` along the dimension of `{name}`; a number must divide its size."
+    split.__doc__ = (
+        f"`tensor_split` along the dimension of `{name}`; a number must divide its size."
+    )
     face(name)(split)
 
 
@@ -276,20 +322,29 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=3)
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            stacklevel=3,
+        )
         indexing = "ij"
     if indexing not in ("ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
     for v in vectors:
         if v._a.ndim > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v!r}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v!r}"
+            )
     swap = indexing == "xy" and len(vectors) > 1
     if swap:
         vectors[:2] = vectors[1::-1]
     shape = tuple(v._a.size for v in vectors)
     n = len(shape)
     grids = [
-        aten.expand(aten.view(v, (1,) * i + (-1,) + (1,) * (n - i - 1)), shape) for i, v in enumerate(vectors)
+        aten.expand(aten.view(v, (1,) * i + (-1,) + (1,) * (n - i - 1)), shape)
+        for i, v in enumerate(vectors)
     ]
     if swap:
         grids[:2] = grids[1::-1]
@@ -330,7 +385,10 @@ def block_diag(*tensors: Any) -> Any:
     parts = [_two(t) for t in _many(tensors)] if tensors else [aten.zeros((1, 0))]
     for i, p in enumerate(parts):
         if p._a.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {p._a.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{p._a.ndim} dimensions"
+            )
     columns = sum(p._a.shape[1] for p in parts)
     rows, at = [], 0
     for p in parts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.tape import NOGRAD, TLS
 
 
 def fast(ufunc: Any) -> Any:
@@ -105,6 +106,16 @@ def channel_grads_meta(g: Any, x: Any, *rest: Any) -> Any:
 
 # ---- losses -------------------------------------------------------------------------------------
 
+def constant(op: str, **arguments: Any) -> None:
+    """Refuse arguments that want a gradient where the operator has none for them."""
+    for name, t in arguments.items():
+        if t is not None and t.requires_grad and (not NOGRAD or TLS.grad):
+            raise RuntimeError(
+                f"The function '{op}' is not differentiable with respect to argument '{name}'. "
+                "This input cannot have requires_grad True."
+            )
+
+
 NONE, MEAN, SUM = 0, 1, 2  # PyTorch's numbers of the losses' reductions
 REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
@@ -121,6 +132,7 @@ def reduction_number(reduction: Any, size_average: Any = None, reduce: Any = Non
 
 
 __all__ = [
-    "MEAN", "NONE", "SUM", "as_format_of", "axes", "channel_grads_meta", "exact", "fast", "into",
-    "is_int", "moments", "np", "per_channel", "reduction_number", "row_dot", "row_sum",
+    "MEAN", "NONE", "SUM", "as_format_of", "axes", "channel_grads_meta", "constant", "exact",
+    "fast", "into", "is_int", "moments", "np", "per_channel", "reduction_number", "row_dot",
+    "row_sum",
 ]  # fmt: skip

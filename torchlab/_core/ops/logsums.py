@@ -30,9 +30,14 @@ def _float_dtype(a: Any, _: Any = None) -> np.dtype:
     return a.dtype if is_float(a.dtype) else dt.get_default_dtype().np
 
 
-@op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out=True, tags=("reduction",),
+@op(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    out=True,
+    tags=("reduction",),
     spaces=("torch", "special"),
-    vjp={"self": "logsumexp_backward(g, self, result, dim, keepdim)"}, meta=reduction_meta(_float_dtype))  # fmt: skip
+    vjp={"self": "logsumexp_backward(g, self, result, dim, keepdim)"},
+    meta=reduction_meta(_float_dtype),
+)
 def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""
     shape = reduced_shape(a, dim, keepdim)
@@ -52,7 +57,9 @@ def logsumexp_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> 
     """g times the softmax."""
     shape = x._a.shape
     part = aten.exp(x - keep_reduced(result, shape, dim, keepdim))
-    return keep_reduced(g, shape, dim, keepdim) * (aten.conj(part) if part._k.dtype.is_complex else part)
+    return keep_reduced(g, shape, dim, keepdim) * (
+        aten.conj(part) if part._k.dtype.is_complex else part
+    )
 
 
 def _log_add(x: Any, y: Any) -> Any:
@@ -76,21 +83,35 @@ def _running(xp: Any, lane: Any, dim: int) -> Any:
 
 def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
     if not is_float(a.dtype):
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(a)}'")
+        raise NotImplementedError(
+            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(a)}'"
+        )
     lane, dim = lanes(a, dim)
-    r = xp.flip(_running(xp, xp.flip(lane, dim), dim), dim) if backwards else _running(xp, lane, dim)
+    r = (
+        xp.flip(_running(xp, xp.flip(lane, dim), dim), dim)
+        if backwards
+        else _running(xp, lane, dim)
+    )
     return row_major(r).reshape(a.shape)
 
 
-@op("logcumsumexp(Tensor self, int dim) -> Tensor", out=True, meta=lambda a, dim: MetaArray(a.shape, a.dtype),
-    vjp={"self": "logcumsumexp_backward(g, self, result, dim, False)"})  # fmt: skip
+@op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    out=True,
+    meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+    vjp={"self": "logcumsumexp_backward(g, self, result, dim, False)"},
+)
 def logcumsumexp(xp: Any, a: Any, dim: int) -> Any:
     """log Σ exp of all elements up to each one along a dimension."""
     return _scan(xp, a, dim, False)
 
 
-@op("_reversed_logcumsumexp(Tensor self, int dim) -> Tensor", public=False, meta=lambda a, dim: MetaArray(a.shape, a.dtype),
-    vjp={"self": "logcumsumexp_backward(g, self, result, dim, True)"})  # fmt: skip
+@op(
+    "_reversed_logcumsumexp(Tensor self, int dim) -> Tensor",
+    public=False,
+    meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+    vjp={"self": "logcumsumexp_backward(g, self, result, dim, True)"},
+)
 def reversed_logcumsumexp(xp: Any, a: Any, dim: int) -> Any:
     """log Σ exp of all elements from each one on."""
     return _scan(xp, a, dim, True)
@@ -98,15 +119,17 @@ def reversed_logcumsumexp(xp: Any, a: Any, dim: int) -> Any:
 
 @vjp_helper
 def logcumsumexp_backward(g: Any, x: Any, result: Any, dim: int, backwards: bool) -> Any:
-    """exp(x) Σ g exp(−result) over all later (earlier) elements, in logarithms: positive and negative
-    gradients apart."""
+    """exp(x) Σ g exp(−result) over all later (earlier) elements, in logarithms: positive and
+    negative gradients apart."""
     if x._a.ndim == 0 or x._a.size == 0:
         return aten.clone(g)
     scan = aten.logcumsumexp if backwards else aten._reversed_logcumsumexp
     if x._k.dtype.is_complex:
         return aten.conj(aten.exp(scan(aten.log(aten.conj(g)) - result, dim) + x))
     size = aten.log(aten.abs(g))
-    lowest = float(np.finfo(g._a.dtype).min) if g._a.dtype.kind == "f" else -3e38  # −∞ − −∞ would be NaN
+    lowest = (
+        float(np.finfo(g._a.dtype).min) if g._a.dtype.kind == "f" else -3e38
+    )  # −∞ − −∞ would be NaN
     parts = []
     for wanted in (g > 0, g < 0):
         logs = aten.where(wanted, size, lowest)

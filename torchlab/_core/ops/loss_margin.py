@@ -9,7 +9,7 @@ from typing import Any
 
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops.kernels import MEAN, NONE, reduction_number
+from torchlab._core.ops.kernels import MEAN, NONE, constant, reduction_number
 
 _F = ("nn.functional",)
 
@@ -71,6 +71,7 @@ def soft_margin_loss(
     self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """log(1 + exp(−target · input))."""
+    constant("soft_margin_loss", target=target)
     return _reduced(
         -aten.log_sigmoid(target * self), reduction_number(reduction, size_average, reduce)
     )

@@ -13,7 +13,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops.kernels import MEAN, NONE, SUM, reduction_number
+from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, reduction_number
 
 
 def _check(a: Any, target: Any, weight: Any) -> None:
@@ -186,6 +186,7 @@ nll_loss2d_forward, nll_loss2d_backward = _declare("2d", "NllLoss2DBackward0")
 )
 def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """Minus the weighted mean (or sum, or each) of self's entries at the targets."""
+    constant("nll_loss_forward", weight=weight)
     forward = nll_loss_forward if self._a.ndim < 3 else nll_loss2d_forward
     return forward.call(self, target, weight, reduction, ignore_index)[0]
 

@@ -50,19 +50,21 @@ def _norm(xp: Any, a: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> An
 
 
 def _check_empty(a: Any, p: float, dim: Any) -> None:
-    """Norms of nothing are 0; the infinite and the negative ones are minima or maxima and have none."""
+    """Norms of nothing are 0; the infinite and the negative ones are extremes and have none."""
     if a.size or not (p < 0 or p == math.inf):
         return
     shown = f"{p:g}"
     if dim is None or (type(dim) is not int and len(dim) == 0):
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the operation does not have "
+            f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the "
+            "operation does not have "
             "an identity"
         )
     for d in reduced_dims(dim, a.ndim):
         if a.shape[d] == 0:
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {shown} norm on the dimension {d} because this dimension is empty "
+                f"linalg.vector_norm cannot compute the {shown} norm on the dimension {d} because "
+                "this dimension is empty "
                 "and the operation does not have an identity"
             )
 
@@ -71,7 +73,8 @@ def _norm_dtype(a: Any, dtype: Any) -> np.dtype:
     """The type the norm is computed in, complex for complex operands."""
     if not is_float(a.dtype):
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(a)}"
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(a)}"
         )
     if dtype is None:
         return a.dtype
@@ -79,22 +82,35 @@ def _norm_dtype(a: Any, dtype: Any) -> np.dtype:
     if dtype.is_complex != own.is_complex:
         kind = "complex" if own.is_complex else "real"
         raise RuntimeError(
-            f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_name}"
+            f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got "
+            f"{dtype.scalar_name}"
         )
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {dtype.scalar_name}")
+        raise RuntimeError(
+            "linalg.vector_norm: dtype should be floating point or complex. Got "
+            f"{dtype.scalar_name}"
+        )
     if dt.promote_types(own, dtype) is not dtype:
         raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({own.scalar_name}) should be convertible without narrowing to "
+            f"linalg.vector_norm: the dtype of the input ({own.scalar_name}) should be convertible "
+            "without narrowing to "
             f"the specified dtype ({dtype.scalar_name})"
         )
     return dtype.np
 
 
-@op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    public=False, method=False, half=False, tags=("reduction",), vjp={"self": "norm_backward(g, self, ord, result, dim, keepdim)"},
-    meta=lambda a, ord=2, dim=None, keepdim=False, dtype=None:
-        MetaArray(reduced_shape(a, dim, keepdim), _real(_norm_dtype(a, dtype))))  # fmt: skip
+@op(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None) -> Tensor",
+    public=False,
+    method=False,
+    half=False,
+    tags=("reduction",),
+    vjp={"self": "norm_backward(g, self, ord, result, dim, keepdim)"},
+    meta=lambda a, ord=2, dim=None, keepdim=False, dtype=None: MetaArray(
+        reduced_shape(a, dim, keepdim), _real(_norm_dtype(a, dtype))
+    ),
+)
 def vector_norm_(xp: Any, a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of the elements, in all or over dimensions."""
     made = _norm_dtype(a, dtype)
@@ -138,9 +154,17 @@ def norm_backward(g: Any, x: Any, ord: Any, result: Any, dim: Any, keepdim: bool
 
 
 @face("vector_norm", method=False, spaces=("linalg",))
-def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
-                out: Any = None) -> Any:  # fmt: skip
-    """(Σ |x|ᵖ)^(1/p) of all elements, or over `dim`; ord ±∞ is the largest or smallest |x|, 0 counts."""
+def vector_norm(
+    self: Any,
+    ord: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    """(Σ |x|ᵖ)^(1/p) of all elements, or over `dim`; p = ord. ±∞ is the largest or smallest |x|, 0
+    counts what is not 0."""
     if isinstance(ord, str):
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
     if out is not None:
@@ -155,7 +179,10 @@ def _check_matrix(x: Any, name: str) -> None:
     if x._a.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if not x._k.differentiable:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x._k.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{x._k.dtype.scalar_name}"
+        )
 
 
 def _best(x: Any, dim: int, ord: Any) -> Any:
@@ -166,10 +193,17 @@ def _best(x: Any, dim: int, ord: Any) -> Any:
 
 
 @face("matrix_norm", method=False, spaces=("linalg",))
-def matrix_norm(self: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
-                out: Any = None) -> Any:  # fmt: skip
-    """The norm of matrices in two dimensions: "fro", "nuc", ±1 and ±∞ (sums of columns, of rows), ±2
-    (singular values)."""
+def matrix_norm(
+    self: Any,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    """The norm of matrices in two dimensions: "fro", "nuc", ±1 and ±∞ (sums of columns, of rows),
+    ±2 (singular values)."""
     name = "linalg.matrix_norm"
     _check_matrix(self, name)
     if isinstance(ord, str):
@@ -194,23 +228,39 @@ def matrix_norm(self: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
         sums = vector_norm_.function(x, 1, along, True)
         r = aten.squeeze(_best(sums, over, ord), (rows, columns))
     if keepdim:
-        r = aten.view(r, tuple(1 if i in (rows, columns) else n for i, n in enumerate(self._a.shape)))
+        r = aten.view(
+            r, tuple(1 if i in (rows, columns) else n for i, n in enumerate(self._a.shape))
+        )
     return r if out is None else aten.copy_(out, r)
 
 
 @face("linalg_norm", method=False, spaces=())
-def linalg_norm(self: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
-                dtype: Any = None) -> Any:  # fmt: skip
+def linalg_norm(
+    self: Any,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+) -> Any:
     """`torchlab.linalg.norm`: of vectors or matrices, by the number of dimensions or of `dim`."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     n = self._a.ndim
     if dims is not None and len(dims) not in (1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
+        )
     if ord is not None and dims is None and n not in (1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {n}D.")
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{n}D."
+        )
     if ord is not None and (isinstance(ord, str) or (len(dims) if dims is not None else n) == 2):
         return matrix_norm.function(self, ord, dims or (-2, -1), keepdim, dtype=dtype, out=out)
-    return vector_norm.function(self, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
+    return vector_norm.function(
+        self, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out
+    )
 
 
 FUNCTIONS.setdefault("linalg", set()).add("norm")
@@ -220,18 +270,32 @@ FUNCTIONS.setdefault("linalg", set()).add("norm")
 
 
 @face("norm")
-def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
-    """The p-norm of all elements, or over `dim`; "fro" is p = 2, "nuc" the nuclear norm of matrices."""
+def norm(
+    self: Any,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The p-norm of all elements, or over `dim`; "fro" is p = 2, "nuc" matrices' nuclear norm."""
     if p == "nuc":
         return matrix_norm.function(self, "nuc", dim or (-2, -1), keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid p strings are 'fro' and 'nuc', got {p}")
-    return vector_norm.function(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
+    return vector_norm.function(
+        self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out
+    )
 
 
-@op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", meta=lambda a, b, p=2: MetaArray((), _real(np.result_type(a.dtype, b.dtype))),
-    vjp={"self": "norm_backward(g, self - other, p, result, None, False)",
-         "other": "-norm_backward(g, self - other, p, result, None, False)"})  # fmt: skip
+@op(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    meta=lambda a, b, p=2: MetaArray((), _real(np.result_type(a.dtype, b.dtype))),
+    vjp={
+        "self": "norm_backward(g, self - other, p, result, None, False)",
+        "other": "-norm_backward(g, self - other, p, result, None, False)",
+    },
+)
 def dist(xp: Any, a: Any, b: Any, p: Any) -> Any:
     """The p-norm of self − other, broadcast."""
     d = a - b

@@ -29,22 +29,29 @@ def _padded_shape(shape: Any, pad: Any) -> tuple[int, ...]:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * len(shape):
         raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            "Length of pad should be no more than twice the number of dimensions of the input. "
+            "Pad length is "
             f"{len(pad)} while the input has {len(shape)} dimensions."
         )
     out = []
     for d, (n, (i, j)) in enumerate(zip(shape, _pairs(pad, len(shape)), strict=True)):
         if n + i + j < 0:
             raise RuntimeError(
-                f"The input size {n}, plus negative padding {i} and {j} resulted in a negative output size, which is "
+                f"The input size {n}, plus negative padding {i} and {j} resulted in a negative "
+                f"output size, which is "
                 f"invalid. Check dimension {d} of your input."
             )
         out.append(n + i + j)
     return tuple(out)
 
 
-@op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", method=False, half=False,
-    vjp={"self": "unpad(g, pad)"}, meta=lambda a, pad, value=0: MetaArray(_padded_shape(a.shape, pad), a.dtype))  # fmt: skip
+@op(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    method=False,
+    half=False,
+    vjp={"self": "unpad(g, pad)"},
+    meta=lambda a, pad, value=0: MetaArray(_padded_shape(a.shape, pad), a.dtype),
+)
 def constant_pad_nd(xp: Any, a: Any, pad: Any, value: Any) -> Any:
     """A value around the tensor: `pad` gives (before, after) from the last dimension on; negative
     numbers cut off."""
@@ -52,7 +59,9 @@ def constant_pad_nd(xp: Any, a: Any, pad: Any, value: Any) -> Any:
     r = xp.full(shape, int(value) if a.dtype.kind in "iu" else value, a.dtype)
     pairs = _pairs(pad, a.ndim)
     inner = tuple(slice(max(i, 0), m - max(j, 0)) for m, (i, j) in zip(shape, pairs, strict=True))
-    source = tuple(slice(max(-i, 0), n - max(-j, 0)) for n, (i, j) in zip(a.shape, pairs, strict=True))
+    source = tuple(
+        slice(max(-i, 0), n - max(-j, 0)) for n, (i, j) in zip(a.shape, pairs, strict=True)
+    )
     if r[inner].size:
         r[inner] = a[source]
     strides = format_strides(a, shape)
@@ -79,22 +88,28 @@ def _replicated(n: int, before: int, after: int) -> Any:
 def _check(a: Any, pad: Any, dims: int, name: str) -> None:
     if a.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(
-            f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 "
+            f"batch size and other "
             f"non-zero dimensions for input, but got: {list(a.shape)}"
         )
     if any(n == 0 for n in a.shape[-dims - 1 :]):
         raise RuntimeError(
-            f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 "
+            f"batch size and other "
             f"non-zero dimensions for input, but got: {list(a.shape)}"
         )
     for d, (n, (i, j)) in enumerate(zip(a.shape, _pairs(pad, a.ndim), strict=True)):
         if d >= a.ndim - dims and name.startswith("reflection") and (i >= n or j >= n):
             raise RuntimeError(
-                f"{name}: Argument #4: Padding size should be less than the corresponding input dimension, but got: "
+                f"{name}: Argument #4: Padding size should be less than the corresponding input "
+                f"dimension, but got: "
                 f"padding ({i}, {j}) at dimension {d} of input {list(a.shape)}"
             )
         if n + i + j < 1 and d >= a.ndim - dims:
-            raise RuntimeError(f"{name}: input (size {n} at dimension {d}) is too small. Calculated output size {n + i + j}")
+            raise RuntimeError(
+                f"{name}: input (size {n} at dimension {d}) is too small. Calculated output size "
+                f"{n + i + j}"
+            )
 
 
 def _position_pad(name: str, dims: int, places: Any) -> None:
@@ -119,11 +134,24 @@ def _position_pad(name: str, dims: int, places: Any) -> None:
 
     kernel.__doc__ = f"{name.capitalize()} padding of the last {dims} dimension(s)."
     backward.__doc__ = f"The gradient of {full}: every place adds up what was copied from it."
-    Op(f"{full}(Tensor self, SymInt[{2 * dims}] padding) -> Tensor", family="general", kernel=kernel, public=False,
-       half=False, grad_name=grad_name, vjp={"self": f"{full}_backward(g, self.shape, padding)"},
-       meta=lambda a, padding: MetaArray(_padded_shape(a.shape, padding), a.dtype))  # fmt: skip
-    Op(f"{full}_backward(Tensor grad_output, SymInt[] sizes, SymInt[] padding) -> Tensor", family="general", kernel=backward,
-       public=False, vjp={"grad_output": f"{full}(g, padding)"}, meta=lambda g, sizes, padding: MetaArray(sizes, g.dtype))  # fmt: skip
+    Op(
+        f"{full}(Tensor self, SymInt[{2 * dims}] padding) -> Tensor",
+        family="general",
+        kernel=kernel,
+        public=False,
+        half=False,
+        grad_name=grad_name,
+        vjp={"self": f"{full}_backward(g, self.shape, padding)"},
+        meta=lambda a, padding: MetaArray(_padded_shape(a.shape, padding), a.dtype),
+    )
+    Op(
+        f"{full}_backward(Tensor grad_output, SymInt[] sizes, SymInt[] padding) -> Tensor",
+        family="general",
+        kernel=backward,
+        public=False,
+        vjp={"grad_output": f"{full}(g, padding)"},
+        meta=lambda g, sizes, padding: MetaArray(sizes, g.dtype),
+    )
 
 
 def _folded(xp: Any, g: Any, dim: int, n: int, before: int, places: Any) -> Any:
@@ -166,7 +194,7 @@ _BY_MODE = {"reflect": "reflection", "replicate": "replication"}
 
 
 @face("pad", method=False, spaces=("nn.functional",))
-def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:  # noqa: A002
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
     """Pad the last len(pad)/2 dimensions: (before, after) of the last one first. Modes: constant
     (with `value`), reflect, replicate, circular."""
     pad = tuple(int(p) for p in pad)
@@ -180,7 +208,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     dims = len(pad) // 2
     if input._a.ndim not in _SUPPORTED.get(dims, ()):
         raise NotImplementedError(
-            f"Padding size {len(pad)} is not supported for {input._a.ndim}D input tensor. Supported combinations for "
+            f"Padding size {len(pad)} is not supported for {input._a.ndim}D input tensor. "
+            f"Supported combinations for "
             "non-constant padding: 2 for 2D or 3D, 4 for 3D or 4D, 6 for 4D or 5D input."
         )
     if mode == "circular":

@@ -24,6 +24,7 @@ from torchlab._core.ops._reduce import (
     keep_reduced,
     lanes,
     numpy_names,
+    reduced_count,
     reduction_meta,
     row_major,
     squeeze,
@@ -42,17 +43,29 @@ def _product(xp: Any, a: Any, axis: Any, dtype: np.dtype, keepdims: bool) -> Any
     return row_major(r if wide == dtype else r.astype(dtype))
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), half=False,
-    vjp={"self": "prod_backward(g, self, result, None, False)"}, grad_name="ProdBackward0",
-    meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)))  # fmt: skip
+@op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    tags=("reduction",),
+    half=False,
+    vjp={"self": "prod_backward(g, self, result, None, False)"},
+    grad_name="ProdBackward0",
+    meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)),
+)
 def prod_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The product of all elements."""
     return _product(xp, a, None, integers_to_int64(a, dtype), False)
 
 
-@op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False, half=False,
-    vjp={"self": "prod_backward(g, self, result, dim, keepdim)"}, grad_name="ProdBackward1", tags=("reduction",),
-    meta=reduction_meta(integers_to_int64))  # fmt: skip
+@op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "prod_backward(g, self, result, dim, keepdim)"},
+    grad_name="ProdBackward1",
+    tags=("reduction",),
+    meta=reduction_meta(integers_to_int64),
+)
 def prod_dim(xp: Any, a: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
     """The product along a dimension."""
     lane, d = lanes(a, dim)
@@ -60,16 +73,30 @@ def prod_dim(xp: Any, a: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
 
 
 @face("prod")
-def prod(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:
+def prod(
+    self: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    **names: Any,
+) -> Any:
     """The product of all elements, or along `dim`; integers and bools are multiplied in int64."""
     if names:
         dim, keepdim = numpy_names("prod", dim, keepdim, names)
     if dim is None:
-        return prod_all.out(self, dtype, out=out) if out is not None else prod_all.call(self, dtype=dtype)
+        return (
+            prod_all.out(self, dtype, out=out)
+            if out is not None
+            else prod_all.call(self, dtype=dtype)
+        )
     if type(dim) is not int and not hasattr(dim, "__index__"):
         raise TypeError(
-            f"prod() received an invalid combination of arguments - got ({type(dim).__name__}), but expected one of: "
-            "(*, torch.dtype dtype = None), (int dim, bool keepdim = False, *, torch.dtype dtype = None)"
+            f"prod() received an invalid combination of arguments - got ({type(dim).__name__}), "
+            "but expected one of: "
+            "(*, torch.dtype dtype = None), (int dim, bool keepdim = False, *, torch.dtype dtype = "
+            "None)"
         )
     if out is not None:
         return prod_dim.out(self, dim, keepdim, dtype, out=out)
@@ -82,6 +109,8 @@ def prod_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     dtype, shape = x._k.dtype, x._a.shape
     if dtype is not result._k.dtype:
         x = aten.to(x, dtype=result._k.dtype)
+    if reduced_count(shape, dim) == 1:
+        return aten.to(expand_reduced(g, shape, dim, keepdim), dtype=dtype)
     if aten.all(x).item():
         quotient = keep_reduced(result, shape, dim, keepdim) / x
         return aten.to(expand_reduced(g, shape, dim, keepdim) * _conj(quotient), dtype=dtype)
@@ -92,8 +121,12 @@ def prod_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     return aten.to(expand_reduced(g, shape, dim, keepdim) * _conj(others), dtype=dtype)
 
 
-@op("_others_product(Tensor self, int dim) -> Tensor", public=False, vjp={"self": "others_product_backward(g, self, dim)"},
-    meta=lambda a, dim: MetaArray(a.shape, a.dtype))  # fmt: skip
+@op(
+    "_others_product(Tensor self, int dim) -> Tensor",
+    public=False,
+    vjp={"self": "others_product_backward(g, self, dim)"},
+    meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+)
 def others_product(xp: Any, a: Any, dim: int) -> Any:
     """For every element the product of the others along a dimension."""
     x = xp.moveaxis(a, dim, 0)
@@ -105,12 +138,14 @@ def others_product(xp: Any, a: Any, dim: int) -> Any:
 
 
 def _squares(x: Any, dim: int) -> tuple[Any, Any, int]:
-    """Copies of x along a new dimension `dim`: in copy i, element i along the old one (now dim + 1) is 1.
-    Also the mask of those places, to be broadcast, and dim."""
+    """Copies of x along a new dimension `dim`: in copy i, element i along the old one (now dim + 1)
+    is 1. Also the mask of those places, to be broadcast, and dim."""
     shape = x._a.shape
     dim = layout.wrap_dim(dim, len(shape))
     n = shape[dim]
-    eye = aten.view(aten.eye(n, dtype=x.dtype, device=x.device) == 1, (n, n, *(1,) * (len(shape) - dim - 1)))
+    eye = aten.view(
+        aten.eye(n, dtype=x.dtype, device=x.device) == 1, (n, n, *(1,) * (len(shape) - dim - 1))
+    )
     return aten.where(eye, 1, aten.unsqueeze(x, dim)), eye, dim
 
 
@@ -125,14 +160,21 @@ def others_product_backward(g: Any, x: Any, dim: int) -> Any:
 # ---- running products ---------------------------------------------------------------------------
 
 
-@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, out=True, half=False,
+@op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    out=True,
+    half=False,
     vjp={"self": "cumprod_backward(g, self, result, dim)"},
-    meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)))  # fmt: skip
+    meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)),
+)
 def cumprod(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The product of all elements up to each one along a dimension."""
     lane, dim = lanes(a, dim)
     made = integers_to_int64(a, dtype)
-    wide = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(made.kind, FLOAT32 if is_half(made) else made)
+    wide = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(
+        made.kind, FLOAT32 if is_half(made) else made
+    )
     r = xp.cumprod(lane if not is_half(lane.dtype) else lane.astype(FLOAT32), axis=dim, dtype=wide)
     return row_major(r.astype(made, copy=False)).reshape(a.shape)
 
@@ -143,7 +185,7 @@ def cumprod_backward(g: Any, x: Any, result: Any, dim: int) -> Any:
     dtype = x._k.dtype
     if dtype is not result._k.dtype:
         x = aten.to(x, dtype=result._k.dtype)
-    if not x._a.ndim or x._a.size == 0:
+    if not x._a.size or not x._a.ndim or x._a.shape[dim] == 1:
         r = aten.clone(g)
     elif aten.all(x).item():
         r = aten._reversed_cumsum(g * _conj(result), dim) / _conj(x)
@@ -152,8 +194,12 @@ def cumprod_backward(g: Any, x: Any, result: Any, dim: int) -> Any:
     return aten.to(r, dtype=dtype)
 
 
-@op("_cumprod_zeros_backward(Tensor grad, Tensor self, int dim) -> Tensor", public=False, meta=lambda g, a, dim: MetaArray(a.shape, a.dtype),
-    vjp={"grad, self": "cumprod_zeros_double_backward(g, grad, self, dim, needs)"})  # fmt: skip
+@op(
+    "_cumprod_zeros_backward(Tensor grad, Tensor self, int dim) -> Tensor",
+    public=False,
+    meta=lambda g, a, dim: MetaArray(a.shape, a.dtype),
+    vjp={"grad, self": "cumprod_zeros_double_backward(g, grad, self, dim, needs)"},
+)
 def cumprod_zeros_backward(xp: Any, g: Any, a: Any, dim: int) -> Any:
     """The gradient of cumprod where there are zeros: up to the first zero by division, at the first
     zero by leaving it out, after it nothing."""
@@ -167,7 +213,9 @@ def cumprod_zeros_backward(xp: Any, g: Any, a: Any, dim: int) -> Any:
     left_out = xp.where(rank == 1, xp.where(first, x.dtype.type(1), x), x.dtype.type(1))
     known = xp.cumprod(safe, axis=0)[-1:]  # the product before the first zero
     tail = xp.where(rank == 1, g * xp.conj(known * xp.cumprod(left_out, axis=0)), 0)
-    r = xp.where(before, xp.cumsum(head[::-1], axis=0)[::-1] / xp.conj(safe), 0) + xp.where(first, tail.sum(axis=0), 0)
+    r = xp.where(before, xp.cumsum(head[::-1], axis=0)[::-1] / xp.conj(safe), 0) + xp.where(
+        first, tail.sum(axis=0), 0
+    )
     return xp.moveaxis(r, 0, dim).astype(a.dtype).copy(order="C")
 
 

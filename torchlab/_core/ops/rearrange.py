@@ -29,7 +29,13 @@ def _flipped(xp: Any, a: Any, dims: Any) -> Any:
     return copied(xp, a[key] if a.ndim else a, layout.empty_like_strides(a.shape, elements(a)))
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", public=False, half=False, vjp={"self": "flip(g, dims)"}, meta=_like)
+@op(
+    "flip(Tensor self, int[] dims) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "flip(g, dims)"},
+    meta=_like,
+)
 def flip(xp: Any, a: Any, dims: Any) -> Any:
     """The order of the elements reversed along `dims`; a copy."""
     return _flipped(xp, a, layout.wrap_dims(dims, a.ndim))
@@ -71,17 +77,24 @@ def flipud(self: Any) -> Any:
     return flip.call(self, (0,))
 
 
-@op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", half=False, vjp={"self": "unroll(g, shifts, dims)"},
-    meta=lambda a, shifts, dims=(): MetaArray(a.shape, a.dtype))  # fmt: skip
+@op(
+    "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    half=False,
+    vjp={"self": "unroll(g, shifts, dims)"},
+    meta=lambda a, shifts, dims=(): MetaArray(a.shape, a.dtype),
+)
 def roll(xp: Any, a: Any, shifts: Any, dims: Any) -> Any:
-    """Elements moved by `shifts` along `dims`, those pushed out coming in on the other side; without
+    """Elements moved by `shifts` along `dims`, those pushed out coming in on the other side;
+    without
     `dims` along the flattened tensor."""
     if len(shifts) == 0:
         raise RuntimeError("`shifts` required")
     if len(dims) == 0 and len(shifts) == 1:
         return xp.roll(a, shifts[0])
     if len(shifts) != len(dims):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+        )
     if a.ndim == 0:
         raise IndexError(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     axes = [layout.wrap_dim(d, a.ndim) for d in dims]
@@ -101,7 +114,12 @@ def _rot90_meta(a: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     return MetaArray(shape, a.dtype)
 
 
-@op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", half=False, vjp={"self": "rot90(g, -k, dims)"}, meta=_rot90_meta)
+@op(
+    "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",
+    half=False,
+    vjp={"self": "rot90(g, -k, dims)"},
+    meta=_rot90_meta,
+)
 def rot90(xp: Any, a: Any, k: int, dims: Any) -> Any:
     """Turned k times by 90°, from the first towards the second of `dims`."""
     if len(dims) != 2:
@@ -110,7 +128,9 @@ def rot90(xp: Any, a: Any, k: int, dims: Any) -> Any:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {a.ndim}")
     i, j = (layout.wrap_dim(d, a.ndim) for d in dims)
     if i == j:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
     k %= 4
     if k == 0:
         return a.copy(order="C")
@@ -125,28 +145,39 @@ def rot90(xp: Any, a: Any, k: int, dims: Any) -> Any:
 def _repeat_shape(a: Any, repeats: Any) -> tuple[int, ...]:
     if len(repeats) < a.ndim:
         raise RuntimeError(
-            "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: "
+            "repeat: Number of dimensions of repeat dims can not be smaller than number of "
+            "dimensions of tensor: "
             f"{len(repeats)} repeats for shape {list(a.shape)}"
         )
     padded = (1,) * (len(repeats) - a.ndim) + tuple(a.shape)
     shape = tuple(n * r for n, r in zip(padded, repeats, strict=True))
     if any(r < 0 for r in repeats):
-        raise RuntimeError(f"repeat: Trying to create tensor with negative dimension: {list(shape)}")
+        raise RuntimeError(
+            f"repeat: Trying to create tensor with negative dimension: {list(shape)}"
+        )
     return shape
 
 
-@op("repeat(Tensor self, SymInt[] repeats) -> Tensor", public=False, half=False,
+@op(
+    "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+    public=False,
+    half=False,
     vjp={"self": "repeat_backward(g, self.shape, repeats)"},
-    meta=lambda a, repeats: MetaArray(_repeat_shape(a, repeats), a.dtype))  # fmt: skip
+    meta=lambda a, repeats: MetaArray(_repeat_shape(a, repeats), a.dtype),
+)
 def repeat(xp: Any, a: Any, repeats: Any) -> Any:
-    """The tensor repeated along each dimension; more repeats than dimensions add dimensions in front."""
+    """The tensor repeated along each dimension; more repeats than dimensions add dimensions in
+    front.
+    """
     _repeat_shape(a, repeats)
     return xp.tile(a, tuple(repeats)) if len(repeats) else a.copy()
 
 
 @face("repeat", spaces=())
 def repeat_face(self: Any, *repeats: int, **keyword: Any) -> Any:
-    """The tensor repeated along each dimension; more repeats than dimensions add dimensions in front."""
+    """The tensor repeated along each dimension; more repeats than dimensions add dimensions in
+    front.
+    """
     return repeat.call(self, _sizes(repeats, keyword.get("repeats")))
 
 
@@ -159,7 +190,9 @@ def repeat_backward(g: Any, shape: Any, repeats: Any) -> Any:
     split = tuple(v for n, r in zip(padded, repeats, strict=True) for v in (r, n))
     if not split:
         return g
-    return aten.reshape(aten.sum(aten.reshape(g, split), tuple(range(0, len(split), 2))), tuple(shape))
+    return aten.reshape(
+        aten.sum(aten.reshape(g, split), tuple(range(0, len(split), 2))), tuple(shape)
+    )
 
 
 def _tile_method(self: Any, *dims: int, **keyword: Any) -> Any:
@@ -175,9 +208,14 @@ def tile(self: Any, dims: Any) -> Any:
 
 
 @face("repeat_interleave")
-def repeat_interleave(self: Any, repeats: Any = None, dim: Any = None, *, output_size: int | None = None) -> Any:
-    """Each element (or slice of `dim`) repeated in its place, `repeats` times or as often as its entry
-    in a tensor says. With one argument, a tensor of counts: the indices 0, 1 … repeated that often."""
+def repeat_interleave(
+    self: Any, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
+) -> Any:
+    """Each element (or slice of `dim`) repeated in its place, `repeats` times or as often as its
+    entry
+    in a tensor says. With one argument, a tensor of counts: the indices 0, 1 … repeated that
+    often.
+    """
     if repeats is None:
         return _counted(self, output_size)
     flat = dim is None
@@ -192,14 +230,17 @@ def repeat_interleave(self: Any, repeats: Any = None, dim: Any = None, *, output
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")
         shape = self._a.shape
-        wide = aten.expand(aten.unsqueeze(self, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+        wide = aten.expand(
+            aten.unsqueeze(self, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :])
+        )
         copy = aten.clone(wide, memory_format=contiguous_format)
         return aten.view(copy, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
     if repeats._a.ndim == 0 or repeats._a.size == 1:
         repeats = aten.expand(aten.reshape(repeats, (1,)), (self._a.shape[dim],))
     elif repeats._a.shape[0] != self._a.shape[dim]:
         raise RuntimeError(
-            f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats._a.shape[0]} and "
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{repeats._a.shape[0]} and "
             f"input.size({dim}) = {self._a.shape[dim]}"
         )
     return aten.index_select(self, dim, _counted(repeats, output_size))
@@ -215,7 +256,9 @@ def _counted(repeats: Any, output_size: Any) -> Any:
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and int(counts.sum()) != output_size:
-        raise RuntimeError(f"allocated size does not match required size: {output_size} and {int(counts.sum())}")
+        raise RuntimeError(
+            f"allocated size does not match required size: {output_size} and {int(counts.sum())}"
+        )
     r = np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
     return aten.to(aten.from_numpy(r), device=repeats._k.device)
 
@@ -224,7 +267,10 @@ def _counted(repeats: Any, output_size: Any) -> Any:
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """Class numbers (int64) as rows of zeros with a one, in a new last dimension."""
     if tensor._k.dtype is not dt.int64:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {tensor._k.dtype}")
+        raise RuntimeError(
+            f"one_hot is only applicable to index tensor of type LongTensor, but got "
+            f"{tensor._k.dtype}"
+        )
     a = tensor._a
     if a.size == 0:
         if num_classes <= 0:
@@ -239,6 +285,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         elif num_classes < 1:
             raise RuntimeError("num_classes should be positive")
         elif high >= num_classes:
-            raise RuntimeError(f"Class values must be smaller than num_classes: {high} with {num_classes} classes.")
+            raise RuntimeError(
+                f"Class values must be smaller than num_classes: {high} with {num_classes} classes."
+            )
     r = aten.new_zeros(tensor, (*a.shape, num_classes))
     return r.scatter_(-1, aten.unsqueeze(tensor, -1), 1)

@@ -1,4 +1,4 @@
-"""Sums and means over dimensions, counts, and truth over dimensions. (How sums are made: _reduce.py.)
+"""Sums and means over dimensions, counts, and truth over dimensions. (_reduce.py makes the sums.)
 
 Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#reduction-ops
 """
@@ -32,33 +32,60 @@ from torchlab._core.ops._reduce import (
 # ---- sum ----------------------------------------------------------------------------------------
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), half=False,
-    vjp={"self": "cast_back(expand(g, self.shape), self.dtype, self.device)"}, grad_name="SumBackward0",
-    meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)))  # fmt: skip
+@op(
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    tags=("reduction",),
+    half=False,
+    vjp={"self": "cast_back(expand(g, self.shape), self.dtype, self.device)"},
+    grad_name="SumBackward0",
+    meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)),
+)
 def sum_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The sum of all elements."""
-    if a.dtype is FLOAT32 and dtype is None and a.ndim == 1 and xp is np and (one := ONES32.get(a.size)) is not None:
+    if (
+        a.dtype is FLOAT32
+        and dtype is None
+        and a.ndim == 1
+        and xp is np
+        and (one := ONES32.get(a.size)) is not None
+    ):
         return a.dot(one)  # Note [Sums] in _reduce.py
     return accurate_sum(xp, a, tuple(range(a.ndim)), False, integers_to_int64(a, dtype))
 
 
-@op("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False,
-    vjp={"self": "cast_back(expand_reduced(g, self.shape, dim, keepdim), self.dtype, self.device)"}, half=False,
-    grad_name="SumBackward1", tags=("reduction",), meta=reduction_meta(integers_to_int64))  # fmt: skip
+@op(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+    "Tensor",
+    public=False,
+    vjp={"self": "cast_back(expand_reduced(g, self.shape, dim, keepdim), self.dtype, self.device)"},
+    half=False,
+    grad_name="SumBackward1",
+    tags=("reduction",),
+    meta=reduction_meta(integers_to_int64),
+)
 def sum_dim(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over dimensions."""
     return accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, integers_to_int64(a, dtype))
 
 
 def _sum_all(self: Any) -> Any:
-    """`sum_all.call` as a plain global: puts the generated function in its own place when first called."""
+    """`sum_all.call` as a plain global: the generated call takes this one's place when needed."""
     global _sum_all
     _sum_all = sum_all.call
     return _sum_all(self)
 
 
 @face("sum")
-def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:
+def sum(
+    self: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    **names: Any,
+) -> Any:
     """The sum of all elements, or over `dim`; integers and bools are summed in int64."""
     if dim is None and dtype is None and out is None and not keepdim and not names:
         return _sum_all(self)
@@ -98,7 +125,9 @@ def mean_backward(g: Any, shape: Any, dim: Any, keepdim: bool, dtype: Any) -> An
 def _mean_dtype(a: Any, dtype: Any) -> Any:
     made = a.dtype if dtype is None else dtype.np
     if not is_float(made):
-        what = "could not infer output dtype. Input dtype" if dtype is None else "the optional dtype"
+        what = (
+            "could not infer output dtype. Input dtype" if dtype is None else "the optional dtype"
+        )
         raise RuntimeError(
             f"mean(): {what} must be either a floating point or complex dtype. Got: "
             f"{scalar_name(a) if dtype is None else dtype.scalar_name}"
@@ -114,19 +143,37 @@ def _mean(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return r if wide is made else r.astype(made)
 
 
-@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", public=False, tags=("reduction",), half=False,
-    vjp={"self": "mean_backward(g, self.shape, None, False, self.dtype)"}, grad_name="MeanBackward0",
-    meta=lambda a, dtype=None: MetaArray((), _mean_dtype(a, dtype)))  # fmt: skip
+@op(
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    tags=("reduction",),
+    half=False,
+    vjp={"self": "mean_backward(g, self.shape, None, False, self.dtype)"},
+    grad_name="MeanBackward0",
+    meta=lambda a, dtype=None: MetaArray((), _mean_dtype(a, dtype)),
+)
 def mean_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The mean of all elements."""
-    if a.dtype is FLOAT32 and dtype is None and a.ndim == 1 and xp is np and (one := ONES32.get(a.size)) is not None:
+    if (
+        a.dtype is FLOAT32
+        and dtype is None
+        and a.ndim == 1
+        and xp is np
+        and (one := ONES32.get(a.size)) is not None
+    ):
         return a.dot(one) / FLOAT32.type(a.size)
     return _mean(xp, a, None, False, dtype)
 
 
-@op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", public=False, half=False,
-    vjp={"self": "mean_backward(g, self.shape, dim, keepdim, self.dtype)"}, grad_name="MeanBackward1", tags=("reduction",),
-    meta=reduction_meta(_mean_dtype))  # fmt: skip
+@op(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "mean_backward(g, self.shape, dim, keepdim, self.dtype)"},
+    grad_name="MeanBackward1",
+    tags=("reduction",),
+    meta=reduction_meta(_mean_dtype),
+)
 def mean_dim(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean over dimensions."""
     return _mean(xp, a, dim, keepdim, dtype)
@@ -140,7 +187,15 @@ def _mean_all(self: Any) -> Any:
 
 
 @face("mean")
-def mean(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **names: Any) -> Any:
+def mean(
+    self: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    **names: Any,
+) -> Any:
     """The mean of all elements, or over `dim`; integers need `dtype=`."""
     if dim is None and dtype is None and out is None and not keepdim and not names:
         return _mean_all(self)
@@ -156,9 +211,18 @@ def mean(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 # ---- without NaN --------------------------------------------------------------------------------
 
 
-@op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", tags=("reduction",),
-    vjp={"self": "cast_back(masked(expand_reduced(g, self.shape, dim, keepdim), ~isnan(self)), self.dtype, self.device)"},
-    half=False, out=True, meta=reduction_meta(integers_to_int64))  # fmt: skip
+@op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+    "Tensor",
+    tags=("reduction",),
+    vjp={
+        "self": "cast_back(masked(expand_reduced(g, self.shape, dim, keepdim), ~isnan(self)), "
+        "self.dtype, self.device)"
+    },
+    half=False,
+    out=True,
+    meta=reduction_meta(integers_to_int64),
+)
 def nansum(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over dimensions with NaN taken for 0."""
     if a.dtype.kind == "c":
@@ -169,12 +233,17 @@ def nansum(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, made)
 
 
-@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", out=True)
+@composite(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+    "Tensor",
+    out=True,
+)
 def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean over dimensions of what is not NaN."""
     if not self._k.differentiable:
         raise RuntimeError(
-            f"nanmean(): expected input to have floating point or complex dtype but got {self._k.dtype.scalar_name}"
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{self._k.dtype.scalar_name}"
         )
     count = sum_dim.call(~aten.isnan(aten.detach(self)), dim, keepdim)
     return nansum.call(self, dim, keepdim, dtype=dtype) / count
@@ -183,8 +252,11 @@ def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 # ---- counts and truth ---------------------------------------------------------------------------
 
 
-@op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", tags=("reduction",),
-    meta=lambda a, dim=None: MetaArray(reduced_shape(a, dim, False), INT64))  # fmt: skip
+@op(
+    "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
+    tags=("reduction",),
+    meta=lambda a, dim=None: MetaArray(reduced_shape(a, dim, False), INT64),
+)
 def count_nonzero(xp: Any, a: Any, dim: Any) -> Any:
     """How many elements are not 0, in all or over dimensions; int64."""
     dims = reduced_dims(dim, a.ndim)
@@ -198,7 +270,11 @@ def _truth_dtype(a: Any, _: Any = None) -> np.dtype:
 
 
 def _truth(xp: Any, a: Any, name: str, dim: Any, keepdim: bool) -> Any:
-    dims = () if type(dim) is not int and dim is not None and len(dim) == 0 else reduced_dims(dim, a.ndim)
+    dims = (
+        ()
+        if type(dim) is not int and dim is not None and len(dim) == 0
+        else reduced_dims(dim, a.ndim)
+    )
     true = a if a.dtype.kind == "b" else a != 0
     ufunc = xp.logical_and if name == "all" else xp.logical_or
     if dims and a.ndim:
@@ -218,7 +294,9 @@ def _truth_op(name: str, doc: str) -> Any:
         lambda xp, a, dim, keepdim: _truth(xp, a, name, dim, keepdim)
     )
 
-    def body(self: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **names: Any) -> Any:
+    def body(
+        self: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **names: Any
+    ) -> Any:
         if names:
             dim, keepdim = numpy_names(name, dim, keepdim, names)
         if out is not None:
@@ -230,15 +308,23 @@ def _truth_op(name: str, doc: str) -> Any:
     return declared
 
 
-all_dims = _truth_op("all", "Whether all elements are true, in all or over dimensions. uint8 gives uint8.")
-any_dims = _truth_op("any", "Whether any element is true, in all or over dimensions. uint8 gives uint8.")
+all_dims = _truth_op(
+    "all", "Whether all elements are true, in all or over dimensions. uint8 gives uint8."
+)
+any_dims = _truth_op(
+    "any", "Whether any element is true, in all or over dimensions. uint8 gives uint8."
+)
 
 
 # ---- the diagonal -------------------------------------------------------------------------------
 
 
-@op("trace(Tensor self) -> Tensor", meta=lambda a: MetaArray((), integers_to_int64(a, None)), tags=("reduction",),
-    vjp={"self": "trace_backward(g, self.shape)"})  # fmt: skip
+@op(
+    "trace(Tensor self) -> Tensor",
+    meta=lambda a: MetaArray((), integers_to_int64(a, None)),
+    tags=("reduction",),
+    vjp={"self": "trace_backward(g, self.shape)"},
+)
 def trace(xp: Any, a: Any) -> Any:
     """The sum of a matrix's diagonal."""
     if a.ndim != 2:

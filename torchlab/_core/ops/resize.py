@@ -1,6 +1,7 @@
 """Changing a tensor itself: filling it, and giving it another size, layout or memory.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_.html and its neighbours
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_.html
+and its neighbours
 """
 
 from __future__ import annotations
@@ -29,15 +30,27 @@ def _like(a: Any, *rest: Any) -> Any:
 
 def fill_value(value: Any, dtype: dt.dtype) -> Any:
     """A number as a 0-d array of the tensor's type; RuntimeError if it does not fit."""
-    if dtype.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)) and value.imag:
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+    if (
+        dtype.category <= dt.FLOAT
+        and isinstance(value, (complex, np.complexfloating))
+        and value.imag
+    ):
+        raise RuntimeError(
+            f"value cannot be converted to type {dtype.name} without overflow: {value}"
+        )
     if dtype.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
         value = value.real
     return compute.scalar_array(int(value) if dtype.category == dt.INT else value, dtype)
 
 
-@op("fill.Scalar(Tensor self, Scalar value) -> Tensor", public=False, half=False, grad_name="FillBackward0", meta=_like,
-    vjp={"self": "zeros_like(g)"})  # fmt: skip
+@op(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    public=False,
+    half=False,
+    grad_name="FillBackward0",
+    meta=_like,
+    vjp={"self": "zeros_like(g)"},
+)
 def fill_scalar(xp: Any, a: Any, value: Any) -> Any:
     """A number everywhere."""
     r = xp.empty(a.shape, a.dtype)
@@ -45,8 +58,14 @@ def fill_scalar(xp: Any, a: Any, value: Any) -> Any:
     return r
 
 
-@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", public=False, half=False, grad_name="FillBackward1", meta=_like,
-    vjp={"self": "zeros_like(g)", "value": "sum(g)"})  # fmt: skip
+@op(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    public=False,
+    half=False,
+    grad_name="FillBackward1",
+    meta=_like,
+    vjp={"self": "zeros_like(g)", "value": "sum(g)"},
+)
 def fill_tensor(xp: Any, a: Any, value: Any) -> Any:
     """The element of a 0-d tensor everywhere."""
     _zero_dim(value)
@@ -58,15 +77,26 @@ def fill_tensor(xp: Any, a: Any, value: Any) -> Any:
 def _zero_dim(value: Any) -> None:
     if value.ndim:
         raise RuntimeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
+            f"dimensions."
         )
 
 
 # The in-place forms: other nodes in PyTorch. They may write through overlapping memory.
-fill_scalar_into = op("_fill.Scalar(Tensor self, Scalar value) -> Tensor", public=False, grad_name="FillBackward2",
-                      vjp={"self": "zeros_like(g)"}, meta=_like)(fill_scalar.kernel)  # fmt: skip
-fill_tensor_into = op("_fill.Tensor(Tensor self, Tensor value) -> Tensor", public=False, grad_name="FillBackward3",
-                      vjp={"self": "zeros_like(g)", "value": "sum(g)"}, meta=_like)(fill_tensor.kernel)  # fmt: skip
+fill_scalar_into = op(
+    "_fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    public=False,
+    grad_name="FillBackward2",
+    vjp={"self": "zeros_like(g)"},
+    meta=_like,
+)(fill_scalar.kernel)
+fill_tensor_into = op(
+    "_fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    public=False,
+    grad_name="FillBackward3",
+    vjp={"self": "zeros_like(g)", "value": "sum(g)"},
+    meta=_like,
+)(fill_tensor.kernel)
 zero = op("zero(Tensor self) -> Tensor", public=False, vjp={"self": "zeros_like(g)"}, meta=_like)(
     lambda xp, a: xp.zeros(a.shape, a.dtype)
 )
@@ -95,6 +125,16 @@ def _fill_into(chosen: Any, t: Any, array: Any, others: tuple[Any, ...]) -> Any:
 @face("fill_")
 def fill_(self: Any, value: Any) -> Any:
     """Write `value` (a number or a 0-d tensor) everywhere, also into expanded tensors."""
+    if (
+        type(value) is float
+        and not modes.SLOW
+        and self._v is None
+        and self._e is None
+        and self._k.fp
+    ):
+        self._a.fill(value)
+        writes.wrote(self)
+        return self
     chosen = fill_tensor_into if isinstance(value, Tensor) else fill_scalar_into
     if modes.SLOW and writes.slow_write(chosen):
         return writes.slow_inplace(chosen, fill_.body, (self, value))
@@ -108,6 +148,10 @@ def fill_(self: Any, value: Any) -> Any:
 @face("zero_")
 def zero_(self: Any) -> Any:
     """Write zeros everywhere, also into expanded tensors."""
+    if not modes.SLOW and self._v is None and self._e is None and self._k.plain:
+        self._a.fill(0)
+        writes.wrote(self)
+        return self
     if modes.SLOW and writes.slow_write(zero):
         return writes.slow_inplace(zero, zero_.body, (self,))
     return _fill_into(zero, self, 0, ())
@@ -124,7 +168,9 @@ def _renamed(node: Any, name: str) -> Any:
     cls = type(node)
     made = _NAMES.get((cls, name))
     if made is None:
-        made = _NAMES[cls, name] = type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+        made = _NAMES[cls, name] = type(
+            name, (cls,), {"__slots__": (), "__module__": cls.__module__}
+        )
     node.__class__ = made
     return node
 
@@ -225,7 +271,9 @@ def _new_strides(shape: Any, memory_format: Any) -> Any:
 
 def _resized(self: Any, shape: tuple[int, ...], strides: Any) -> Any:
     if any(n < 0 for n in shape):
-        raise RuntimeError(f"resize_: Trying to create tensor with negative dimension: {list(shape)}")
+        raise RuntimeError(
+            f"resize_: Trying to create tensor with negative dimension: {list(shape)}"
+        )
     k = self._k
     if k.device.type == "meta":
         self._a = MetaArray(shape, k.np, strides)
@@ -247,7 +295,8 @@ def _resized(self: Any, shape: tuple[int, ...], strides: Any) -> Any:
 
 @face("resize_", spaces=())
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
-    """Another size for this tensor, in the same memory if that is large enough; else in new memory that
+    """Another size for this tensor, in the same memory if that is large enough; else in new
+    memory that
     begins with the old elements (the rest is undefined)."""
     _refuse_grad(self)
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
@@ -271,20 +320,30 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
 
 
 @face("set_", spaces=())
-def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
-    """Let this tensor use the memory, size and strides of another one (or of a storage with the given
+def set_(
+    self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Any:
+    """Let this tensor use the memory, size and strides of another one (or of a storage with the
+    given
     offset, size and strides). Without arguments: no memory, size (0,)."""
     e = edge_of(self)
     if e is not None and type(e) is not AccumulateGrad:
-        raise RuntimeError("set_ is not differentiable: the tensor has a history; detach() it first")
+        raise RuntimeError(
+            "set_ is not differentiable: the tensor has a history; detach() it first"
+        )
     k = self._k
     if source is None:
         return _become(self, np.empty((0,), k.np), None)
     if isinstance(source, Tensor):
         if source._k.dtype is not k.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
+            )
         if source._k.device is not k.device:
-            raise RuntimeError(f"Attempted to set the storage of a tensor on device {self.device} to one on {source.device}")
+            raise RuntimeError(
+                f"Attempted to set the storage of a tensor on device {self.device} to one on "
+                f"{source.device}"
+            )
         s = storage_of(source)
         if size is None:
             array = source._a if k.device.type != "meta" else source._a

@@ -34,17 +34,27 @@ def _running_sum(xp: Any, lane: Any, dim: int, made: np.dtype) -> Any:
     return r.astype(made, copy=False)
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, out=True, half=False,
+@op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    out=True,
+    half=False,
     vjp={"self": "cast_back(_reversed_cumsum(g, dim), self.dtype, self.device)"},
-    meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)))  # fmt: skip
+    meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)),
+)
 def cumsum(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The sum of all elements up to each one along a dimension."""
     lane, dim = lanes(a, dim)
     return row_major(_running_sum(xp, lane, dim, integers_to_int64(a, dtype))).reshape(a.shape)
 
 
-@op("_reversed_cumsum(Tensor self, int dim) -> Tensor", public=False, half=False, vjp={"self": "cumsum(g, dim)"},
-    meta=lambda a, dim: MetaArray(a.shape, a.dtype))  # fmt: skip
+@op(
+    "_reversed_cumsum(Tensor self, int dim) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "cumsum(g, dim)"},
+    meta=lambda a, dim: MetaArray(a.shape, a.dtype),
+)
 def reversed_cumsum(xp: Any, a: Any, dim: int) -> Any:
     """The sum of all elements from each one on: the gradient of cumsum."""
     lane, dim = lanes(a, dim)
@@ -53,9 +63,13 @@ def reversed_cumsum(xp: Any, a: Any, dim: int) -> Any:
 
 
 def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
-    @op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", out=True, doc=doc,
+    @op(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        out=True,
+        doc=doc,
         vjp={"self": "gather_backward(g0, self.shape, dim, result1)"},
-        meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)))  # fmt: skip
+        meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)),
+    )
     def kernel(xp: Any, a: Any, dim: int) -> Any:
         if a.dtype.kind == "c":
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(a)}'")
@@ -63,7 +77,9 @@ def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
         if a.size:
             no_identity(name, lane.shape, dim)
         values = getattr(xp, ufunc).accumulate(lane, axis=dim)
-        place = xp.arange(lane.shape[dim]).reshape([-1 if i == dim else 1 for i in range(lane.ndim)])
+        place = xp.arange(lane.shape[dim]).reshape(
+            [-1 if i == dim else 1 for i in range(lane.ndim)]
+        )
         leads = (lane == values) | (lane != lane)  # the last of equals; NaN, once there, stays
         where = xp.maximum.accumulate(xp.where(leads, place, 0), axis=dim)
         return row_major(values).reshape(a.shape), row_major(where).reshape(a.shape)
@@ -71,14 +87,21 @@ def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
     return kernel
 
 
-cummax = _running_extreme("cummax", "maximum", "The maximum up to each element along a dimension, and where it is last.")
-cummin = _running_extreme("cummin", "minimum", "The minimum up to each element along a dimension, and where it is last.")
+cummax = _running_extreme(
+    "cummax", "maximum", "The maximum up to each element along a dimension, and where it is last."
+)
+cummin = _running_extreme(
+    "cummin", "minimum", "The minimum up to each element along a dimension, and where it is last."
+)
 
 
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out=True)
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    out=True,
+)
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    """The n-th differences of neighbours along a dimension, after putting `prepend` before and `append`
-    behind; bools differ or not."""
+    """The n-th differences of neighbours along a dimension, after putting `prepend` before and
+    `append` behind; bools differ or not."""
     if self._a.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:

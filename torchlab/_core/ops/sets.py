@@ -19,19 +19,34 @@ from torchlab._core.ops._reduce import INT64, is_float, scalar_name
 # ---- distinct elements --------------------------------------------------------------------------
 
 
-@op("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    public=False)  # fmt: skip
+@op(
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    "-> (Tensor, Tensor, Tensor)",
+    public=False,
+)
 def unique_all(xp: Any, a: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
-    """(distinct elements in ascending order, where each element is among them, counts). NaN equals nothing."""
+    """(distinct elements in ascending order, where each element is among them, counts). NaN equals
+    nothing."""
     if a.dtype.kind == "c":
         raise NotImplementedError(f"\"unique\" not implemented for '{scalar_name(a)}'")
-    values, inverse, counts = np.unique(a.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False)
-    return values, inverse.reshape(a.shape).astype(INT64, copy=False), counts.astype(INT64, copy=False)
+    values, inverse, counts = np.unique(
+        a.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
+    )
+    return (
+        values,
+        inverse.reshape(a.shape).astype(INT64, copy=False),
+        counts.astype(INT64, copy=False),
+    )
 
 
-@op("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    public=False)  # fmt: skip
-def unique_dim(xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+@op(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+    "return_counts=False) -> (Tensor, Tensor, Tensor)",
+    public=False,
+)
+def unique_dim(
+    xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
+) -> Any:
     """As `_unique2`, of the slices along a dimension, in lexicographic order."""
     dim = layout.wrap_dim(dim, a.ndim)
     if 0 in a.shape:
@@ -43,7 +58,11 @@ def unique_dim(xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, re
     inverse = np.empty(len(by_size), INT64)
     inverse[by_size] = groups
     first = np.flatnonzero(np.diff(groups, prepend=-1))
-    return _slices(a, rows, by_size[first], dim), inverse, np.bincount(groups).astype(INT64, copy=False)
+    return (
+        _slices(a, rows, by_size[first], dim),
+        inverse,
+        np.bincount(groups).astype(INT64, copy=False),
+    )
 
 
 def _groups(rows: Any) -> Any:
@@ -57,14 +76,20 @@ def _slices(a: Any, rows: Any, chosen: Any, dim: int) -> Any:
     """The chosen rows as slices of `a`: in memory one after the other, whatever `dim`."""
     if a.ndim == 0:
         return a.copy()
-    return np.moveaxis(rows[chosen].reshape(len(chosen), *a.shape[:dim], *a.shape[dim + 1 :]), 0, dim)
+    return np.moveaxis(
+        rows[chosen].reshape(len(chosen), *a.shape[:dim], *a.shape[dim + 1 :]), 0, dim
+    )
 
 
 def _check_empty(a: Any, dim: int, name: str) -> None:
     if a.shape[dim] != 0:
-        raise RuntimeError(f"There are 0 sized dimensions, and they aren't selected, so {name} cannot be applied")
+        raise RuntimeError(
+            f"There are 0 sized dimensions, and they aren't selected, so {name} cannot be applied"
+        )
     if a.shape.count(0) != 1:
-        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
+        raise RuntimeError(
+            "Number of zero sized dimensions is more than one, so unique cannot be applied "
+        )
 
 
 def _wanted(found: Any, inverse: bool, counts: bool) -> Any:
@@ -73,10 +98,15 @@ def _wanted(found: Any, inverse: bool, counts: bool) -> Any:
 
 
 @face("unique")
-def unique(self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: Any = None) -> Any:  # fmt: skip
-    """The distinct elements, or slices along `dim`, in ascending order; with `return_inverse` also where
-    each element is among them, with `return_counts` how often each occurs."""
+def unique(
+    self: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Any = None,
+) -> Any:
+    """The distinct elements, or slices along `dim`, in ascending order; with `return_inverse` also
+    where each element is among them, with `return_counts` how often each occurs."""
     if dim is None:
         found = unique_all.call(self, sorted, return_inverse, return_counts)
     else:
@@ -84,8 +114,11 @@ def unique(self: Any, sorted: bool = True, return_inverse: bool = False, return_
     return _wanted(found, return_inverse, return_counts)
 
 
-@op("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-    public=False)  # fmt: skip
+@op(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? "
+    "dim=None) -> (Tensor, Tensor, Tensor)",
+    public=False,
+)
 def unique_runs(xp: Any, a: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The first of every run of equal elements or slices, the run of each, and the lengths."""
     if dim is not None and a.ndim:
@@ -106,17 +139,30 @@ def unique_runs(xp: Any, a: Any, return_inverse: bool, return_counts: bool, dim:
 
 
 @face("unique_consecutive")
-def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None) -> Any:
+def unique_consecutive(
+    self: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
     """The first of every run of equal elements, or of equal slices along `dim`."""
-    return _wanted(unique_runs.call(self, return_inverse, return_counts, dim), return_inverse, return_counts)
+    return _wanted(
+        unique_runs.call(self, return_inverse, return_counts, dim), return_inverse, return_counts
+    )
 
 
 # ---- places in sorted sequences -----------------------------------------------------------------
 
 
-@op("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-    public=False, method=False, meta=lambda s, a, out_int32=False, right=False, side=None, sorter=None: MetaArray(a.shape, _int(out_int32)))  # fmt: skip
-def search(xp: Any, bounds: Any, a: Any, out_int32: bool, right: bool, side: Any, sorter: Any) -> Any:
+@op(
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "
+    "right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+    public=False,
+    method=False,
+    meta=lambda s, a, out_int32=False, right=False, side=None, sorter=None: MetaArray(
+        a.shape, _int(out_int32)
+    ),
+)
+def search(
+    xp: Any, bounds: Any, a: Any, out_int32: bool, right: bool, side: Any, sorter: Any
+) -> Any:
     """Where the elements would be inserted to keep the sequence sorted."""
     right = _side(right, side)
     _check_search(bounds, a, sorter)
@@ -127,7 +173,9 @@ def search(xp: Any, bounds: Any, a: Any, out_int32: bool, right: bool, side: Any
     bounds, a = bounds.astype(common, copy=False), a.astype(common, copy=False)
     nan = common.kind == "f" and (np.isnan(bounds).any() or np.isnan(a).any())
     if bounds.ndim == 1 and not nan:
-        return np.asarray(np.searchsorted(bounds, a, side="right" if right else "left")).astype(_int(out_int32))
+        return np.asarray(np.searchsorted(bounds, a, side="right" if right else "left")).astype(
+            _int(out_int32)
+        )
     return _bisect(bounds, a, right, n).astype(_int(out_int32))
 
 
@@ -151,10 +199,13 @@ def _side(right: bool, side: Any) -> bool:
     if side is None:
         return right
     if side not in ("left", "right"):
-        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
     if side == "left" and right:
         raise RuntimeError(
-            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+            "while right was True"
         )
     return side == "right"
 
@@ -162,28 +213,34 @@ def _side(right: bool, side: Any) -> bool:
 def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
     if bounds.ndim == 0:
         raise RuntimeError(
-            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+            "dimension"
         )
     if bounds.ndim != 1 and a.ndim == 0:
         raise RuntimeError(
-            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
+            "dimension is 1, but we got "
             f"boundaries tensor dim({bounds.ndim}) and input value's dim(0) numel(1)"
         )
     if bounds.ndim != 1 and (bounds.ndim != a.ndim or bounds.shape[:-1] != a.shape[:-1]):
         raise RuntimeError(
-            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-            f"tensor and input value tensor must match, but we got boundaries tensor {list(bounds.shape)} and input "
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries "
+            "tensor and input value tensor must match, but we got boundaries tensor "
+            f"{list(bounds.shape)} and input "
             f"value tensor {list(a.shape)}"
         )
     if sorter is not None:
         if sorter.shape != bounds.shape:
             raise RuntimeError(
-                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                "torch.searchsorted(): boundary and sorter must have the same size, but got "
+                "boundary tensor "
                 f"{list(bounds.shape)} and got sorter tensor {list(sorter.shape)}"
             )
         if sorter.dtype != INT64:
             raise RuntimeError(
-                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {scalar_name(sorter)}"
+                "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                f"{scalar_name(sorter)}"
             )
         if sorter.size and (sorter.min() < 0 or sorter.max() >= bounds.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
@@ -191,27 +248,43 @@ def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
 
 def _as_tensor(x: Any, like: Any) -> Any:
     if isinstance(x, (bool, int, float)):
-        return aten.scalar_tensor(x, dtype=like.dtype if isinstance(x, int) else None, device=like.device)
+        return aten.scalar_tensor(
+            x, dtype=like.dtype if isinstance(x, int) else None, device=like.device
+        )
     return x
 
 
 @face("searchsorted", method=False)
-def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
-                 sorter: Any = None, out: Any = None) -> Any:  # fmt: skip
+def searchsorted(
+    sorted_sequence: Any,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Any = None,
+    sorter: Any = None,
+    out: Any = None,
+) -> Any:
     """Where the elements of `input` would be inserted to keep the innermost dimension of
     `sorted_sequence` sorted: before equal elements, or behind them (`right`, `side="right"`)."""
     _check_int32(out, out_int32, "searchsorted")
     x = _as_tensor(input, sorted_sequence)
     if out is not None:
         return search.out(sorted_sequence, x, out_int32, right, side, sorter, out=out)
-    return search.function(sorted_sequence, x, out_int32=out_int32, right=right, side=side, sorter=sorter)
+    return search.function(
+        sorted_sequence, x, out_int32=out_int32, right=right, side=side, sorter=sorter
+    )
 
 
 @face("bucketize", method=False)
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
-    """The number of the interval between sorted `boundaries` (one dimension) in which each element lies."""
+def bucketize(
+    input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None
+) -> Any:
+    """The number of the interval between sorted `boundaries` (a vector) that each element is in."""
     if boundaries._a.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._a.ndim})")
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries._a.ndim})"
+        )
     _check_int32(out, out_int32, "bucketize")
     x = _as_tensor(input, boundaries)
     if out is not None:
@@ -222,8 +295,10 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 def _check_int32(out: Any, out_int32: bool, name: str) -> None:
     if out is not None and out._a.dtype != _int(out_int32):
         raise RuntimeError(
-            f"torch.{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-            f"whether out_int32 flag is True, but we got output tensor's dtype {scalar_name(out._a)} and out_int32 flag "
+            f"torch.{name}(): output tensor's dtype is wrong, it can only be Int(int32) or "
+            "Long(int64) depending on "
+            "whether out_int32 flag is True, but we got output tensor's dtype "
+            f"{scalar_name(out._a)} and out_int32 flag "
             f"is {out_int32}"
         )
 
@@ -247,14 +322,19 @@ def bincount(xp: Any, a: Any, weights: Any, minlength: int) -> Any:
     if a.size == 0:
         return xp.zeros(minlength, INT64)
     made = weights.dtype if weights.dtype == np.float32 else np.dtype(np.float64)
-    return xp.bincount(a, weights=weights.astype(np.float64), minlength=minlength).astype(made, copy=False)
+    return xp.bincount(a, weights=weights.astype(np.float64), minlength=minlength).astype(
+        made, copy=False
+    )
 
 
-@op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out=True,
-    meta=lambda a, bins=100, min=0, max=0: MetaArray((bins,), a.dtype))  # fmt: skip
+@op(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    out=True,
+    meta=lambda a, bins=100, min=0, max=0: MetaArray((bins,), a.dtype),
+)
 def histc(xp: Any, a: Any, bins: int, min: Any, max: Any) -> Any:
-    """Counts in equal bins between min and max (both 0: those of the elements); what lies outside is
-    not counted. The result has the operand's type."""
+    """Counts in equal bins between min and max (both 0: those of the elements); what lies outside
+    is not counted. The result has the operand's type."""
     if a.dtype.kind != "f":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(a)}'")
     if bins <= 0:

@@ -70,23 +70,35 @@ def _sort_meta(a: Any, *, dim: int = -1, **_: Any) -> Any:
     return MetaArray(a.shape, a.dtype, strides), MetaArray(a.shape, INT64, strides)
 
 
-@op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", public=False,
-    vjp={"self": _SELECTED}, grad_name="SortBackward0", meta=lambda a, dim=-1, descending=False: _sort_meta(a, dim=dim))  # fmt: skip
+@op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    public=False,
+    vjp={"self": _SELECTED},
+    grad_name="SortBackward0",
+    meta=lambda a, dim=-1, descending=False: _sort_meta(a, dim=dim),
+)
 def sort_(xp: Any, a: Any, dim: int, descending: bool) -> Any:
     """Sorted values and where they were."""
     return _sort(xp, a, dim, descending)
 
 
-@op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    public=False, vjp={"self": _SELECTED}, grad_name="SortBackward1",
-    meta=lambda a, stable=None, dim=-1, descending=False: _sort_meta(a, dim=dim))  # fmt: skip
+@op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor "
+    "values, Tensor indices)",
+    public=False,
+    vjp={"self": _SELECTED},
+    grad_name="SortBackward1",
+    meta=lambda a, stable=None, dim=-1, descending=False: _sort_meta(a, dim=dim),
+)
 def sort_stable(xp: Any, a: Any, stable: Any, dim: int, descending: bool) -> Any:
     """As `sort`, which is stable anyhow."""
     return _sort(xp, a, dim, descending)
 
 
 @face("sort")
-def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: Any = None, out: Any = None) -> Any:
+def sort(
+    self: Any, dim: int = -1, descending: bool = False, *, stable: Any = None, out: Any = None
+) -> Any:
     """(values, indices) in ascending or descending order along a dimension; NaN as the largest."""
     if out is not None:
         return return_type(sort_)(*sort_.out(self, dim, descending, out=out))
@@ -119,31 +131,48 @@ def _topk_shape(a: Any, k: int, dim: int) -> tuple[int, ...]:
     return tuple(k if i == d else n for i, n in enumerate(a.shape))
 
 
-@op("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-    out=True, vjp={"self": _SELECTED}, meta=_topk_meta)  # fmt: skip
+@op(
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
+    "values, Tensor indices)",
+    out=True,
+    vjp={"self": _SELECTED},
+    meta=_topk_meta,
+)
 def topk(xp: Any, a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
-    """(values, indices) of the k largest or smallest along a dimension, best first; of equals the first."""
+    """(values, indices) of the k largest or smallest along a dimension, best first; of equals the
+    first."""
     if a.dtype.kind in "cb":
-        raise RuntimeError(f" topk does not support {'bool' if a.dtype.kind == 'b' else 'complex'} dtypes on CPU")
+        raise RuntimeError(
+            f" topk does not support {'bool' if a.dtype.kind == 'b' else 'complex'} dtypes on CPU"
+        )
     shape = _topk_shape(a, k, dim)
     lane, d = lanes(a, dim)
     n = lane.shape[d]
-    first = (slice(None),) * d + (slice(0, k),)
-    if 0 < k and n > 1024 and k * 8 <= n and not largest:
-        candidates = _candidates(xp, lane, k, d)
-        where = xp.take_along_axis(candidates, order(xp, xp.take_along_axis(lane, candidates, d), d, False), d)[first]
-    elif 0 < k and n > 1024 and k * 8 <= n and lane.dtype.kind in "fi" and not (lane.dtype.kind == "f" and xp.isnan(lane).any()):
-        candidates = _candidates(xp, -lane if lane.dtype.kind == "f" else ~lane, k, d)
-        where = xp.take_along_axis(candidates, order(xp, xp.take_along_axis(lane, candidates, d), d, True), d)[first]
+    nan = lane.dtype.kind == "f" and bool(xp.isnan(lane).any())
+    if 0 < k and n > 1024 and k * 8 <= n and not nan:
+        found = _best_places(xp, lane, k, d, largest)
+        by_size = order(xp, xp.take_along_axis(lane, found, d), d, largest)
+        where = xp.take_along_axis(found, by_size, d)
     else:
-        where = order(xp, lane, d, largest)[first]
-    return row_major(xp.take_along_axis(lane, where, d)).reshape(shape), row_major(where).reshape(shape)
+        where = order(xp, lane, d, largest)[(slice(None),) * d + (slice(0, k),)]
+    return row_major(xp.take_along_axis(lane, where, d)).reshape(shape), row_major(where).reshape(
+        shape
+    )
 
 
-def _candidates(xp: Any, lane: Any, k: int, d: int) -> Any:
-    """The positions of k smallest elements, ascending: a partition instead of a sort."""
-    part = xp.argpartition(lane, k - 1, axis=d)[(slice(None),) * d + (slice(0, k),)]
-    return xp.sort(part, axis=d)
+def _best_places(xp: Any, lane: Any, k: int, d: int, largest: bool) -> Any:
+    """The positions of the k best, ascending, from a partition instead of a sort: all that are better
+    than the k-th, and the first of those that equal it."""
+    rows = xp.moveaxis(lane, d, -1)
+    n = rows.shape[-1]
+    at = n - k if largest else k - 1
+    limit = xp.partition(rows, at, axis=-1)[..., at : at + 1]
+    better = rows > limit if largest else rows < limit
+    equal = rows == limit
+    wanted = k - xp.count_nonzero(better, axis=-1, keepdims=True)
+    chosen = better | (equal & (xp.cumsum(equal, axis=-1) <= wanted))
+    places = xp.nonzero(chosen)[-1].reshape(*rows.shape[:-1], k)
+    return xp.moveaxis(places, -1, d)
 
 
 def _chosen_meta(a: Any, dim: int, keepdim: bool) -> Any:
@@ -158,9 +187,13 @@ def _chosen(xp: Any, a: Any, where: Any, d: int, keepdim: bool) -> Any:
     return squeeze(values, d, keepdim, a.ndim), squeeze(row_major(where), d, keepdim, a.ndim)
 
 
-@op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", out=True,
+@op(
+    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor "
+    "indices)",
+    out=True,
     vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
-    meta=lambda a, k, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim))  # fmt: skip
+    meta=lambda a, k, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim),
+)
 def kthvalue(xp: Any, a: Any, k: int, dim: int, keepdim: bool) -> Any:
     """(value, index) of the k-th smallest (from 1) along a dimension."""
     if a.dtype.kind in "cb":
@@ -169,7 +202,9 @@ def kthvalue(xp: Any, a: Any, k: int, dim: int, keepdim: bool) -> Any:
     no_identity("kthvalue", lane.shape, d)
     if not 1 <= k <= lane.shape[d]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
-    return _chosen(xp, a, order(xp, lane, d, False)[(slice(None),) * d + (slice(k - 1, k),)], d, keepdim)
+    return _chosen(
+        xp, a, order(xp, lane, d, False)[(slice(None),) * d + (slice(k - 1, k),)], d, keepdim
+    )
 
 
 # ---- medians and modes --------------------------------------------------------------------------
@@ -178,8 +213,14 @@ def kthvalue(xp: Any, a: Any, k: int, dim: int, keepdim: bool) -> Any:
 def _median(name: str) -> Any:
     skip = name == "nanmedian"
 
-    @op(f"{name}(Tensor self) -> Tensor", public=False, meta=lambda a: MetaArray((), a.dtype), tags=("reduction",),
-        vjp={"self": "evenly_backward(g, self, result, None, False)"}, grad_name=f"{name.title()}Backward0")  # fmt: skip
+    @op(
+        f"{name}(Tensor self) -> Tensor",
+        public=False,
+        meta=lambda a: MetaArray((), a.dtype),
+        tags=("reduction",),
+        vjp={"self": "evenly_backward(g, self, result, None, False)"},
+        grad_name=f"{name.title()}Backward0",
+    )
     def full(xp: Any, a: Any) -> Any:
         """The median of all elements."""
         _check(a)
@@ -195,9 +236,14 @@ def _median(name: str) -> Any:
         k = (flat.size - 1) // 2
         return xp.partition(flat, k)[k]
 
-    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", public=False,
-        vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"}, tags=("reduction",),
-        meta=lambda a, dim, keepdim=False: _chosen_meta(a, dim, keepdim), grad_name=f"{name.title()}Backward1")  # fmt: skip
+    @op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        public=False,
+        vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
+        tags=("reduction",),
+        meta=lambda a, dim, keepdim=False: _chosen_meta(a, dim, keepdim),
+        grad_name=f"{name.title()}Backward1",
+    )
     def along(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
         """The median along a dimension and where it is."""
         _check(a)
@@ -235,11 +281,16 @@ median_full, median_along = _median("median")
 nanmedian_full, nanmedian_along = _median("nanmedian")
 
 
-@op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", out=True,
-    vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"}, tags=("reduction",),
-    meta=lambda a, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim))  # fmt: skip
+@op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    out=True,
+    vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
+    tags=("reduction",),
+    meta=lambda a, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim),
+)
 def mode(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
-    """(value, index) of the most frequent element along a dimension: the smallest such, its last place."""
+    """(value, index) of the most frequent element along a dimension: the smallest such, its last
+    place."""
     if a.dtype.kind == "c":
         raise NotImplementedError(f"\"mode_cpu\" not implemented for '{scalar_name(a)}'")
     lane, d = lanes(a, dim)
@@ -259,7 +310,9 @@ def mode(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool, out: Any) -> Any:
+def _quantile(
+    self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool, out: Any
+) -> Any:
     name = "nanquantile" if skip else "quantile"
     if self._a.size == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
@@ -267,7 +320,8 @@ def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, sk
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
         )
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
@@ -293,7 +347,9 @@ def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, sk
         ranks = aten.where(aten.any(nan, -1, True), float(n - 1), ranks)
     ranks = aten.expand(ranks, (*values._a.shape[:-1], q._a.shape[0]))
     if interpolation in ("lower", "higher", "nearest"):
-        rounded = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
+        rounded = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](
+            ranks
+        )
         r = aten.gather(values, -1, aten.to(rounded, dtype=dt.int64))
     else:
         below = aten.to(aten.detach(ranks), dtype=dt.int64)
@@ -318,14 +374,28 @@ def _kept_shape(x: Any, dim: Any, d: int) -> tuple[int, ...]:
 
 
 @face("quantile")
-def quantile(self: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear",
-             out: Any = None) -> Any:  # fmt: skip
+def quantile(
+    self: Any,
+    q: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Any = None,
+) -> Any:
     """The q-quantiles (0 ≤ q ≤ 1, a number or a vector) of all elements or along `dim`."""
     return _quantile(self, q, dim, keepdim, interpolation, False, out)
 
 
 @face("nanquantile")
-def nanquantile(self: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear",
-                out: Any = None) -> Any:  # fmt: skip
+def nanquantile(
+    self: Any,
+    q: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Any = None,
+) -> Any:
     """As `quantile`; NaN does not count."""
     return _quantile(self, q, dim, keepdim, interpolation, True, out)

@@ -1,8 +1,8 @@
 """Variance and standard deviation.
 
-Two passes: the mean, then the squares of the distances from it, corrected by the distances' own sum,
-which removes what rounding the mean has added. (Chan, Golub, LeVeque: Algorithms for computing the
-sample variance, 1983.)
+Two passes: the mean, then the squares of the distances from it, corrected by the distances' own
+sum, which removes what rounding the mean has added. (Chan, Golub, LeVeque: Algorithms for computing
+the sample variance, 1983.)
 Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.var.html
 """
 
@@ -29,7 +29,9 @@ from torchlab._core.ops._reduce import (
 )
 
 
-def _moments(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool, name: str) -> tuple[Any, Any]:
+def _moments(
+    xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool, name: str
+) -> tuple[Any, Any]:
     """(variance, mean) in the type the arithmetic is done in; the variance is real."""
     if not is_float(a.dtype):
         said = name if "mean" in name else "std and var"
@@ -39,10 +41,12 @@ def _moments(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool, name: st
     dof = n - (1 if correction is None else correction)
     if dof <= 0 or 0 in shape:
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor "
             "(input numel divided by output numel).",
-            UserWarning, stacklevel=5,
-        )  # fmt: skip
+            UserWarning,
+            stacklevel=5,
+        )
     dims = reduced_dims(dim, a.ndim)
     a = a.reshape(1) if a.ndim == 0 else a
     size = a.real.dtype.type(n)
@@ -68,29 +72,51 @@ def _meta(both: bool) -> Any:
 _ARGUMENTS = "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 
 
-@op(f"var.correction({_ARGUMENTS}) -> Tensor", public=False, tags=("reduction",), meta=_meta(False),
-    vjp={"self": "var_backward(g, self, dim, correction, keepdim)"})  # fmt: skip
+@op(
+    f"var.correction({_ARGUMENTS}) -> Tensor",
+    public=False,
+    tags=("reduction",),
+    meta=_meta(False),
+    vjp={"self": "var_backward(g, self, dim, correction, keepdim)"},
+)
 def var_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """The variance over dimensions."""
     return _moments(xp, a, dim, correction, keepdim, "var")[0]
 
 
-@op(f"std.correction({_ARGUMENTS}) -> Tensor", public=False, tags=("reduction",), meta=_meta(False),
-    vjp={"self": "std_backward(g, result, self, dim, correction, keepdim)"})  # fmt: skip
+@op(
+    f"std.correction({_ARGUMENTS}) -> Tensor",
+    public=False,
+    tags=("reduction",),
+    meta=_meta(False),
+    vjp={"self": "std_backward(g, result, self, dim, correction, keepdim)"},
+)
 def std_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
     return xp.sqrt(_moments(xp, a, dim, correction, keepdim, "std")[0])
 
 
-@op(f"var_mean.correction({_ARGUMENTS}) -> (Tensor, Tensor)", public=False, method=False, meta=_meta(True),
-    vjp={"self": "moments_backward(g0, g1, self, dim, correction, keepdim)"}, tags=("reduction",))  # fmt: skip
+@op(
+    f"var_mean.correction({_ARGUMENTS}) -> (Tensor, Tensor)",
+    public=False,
+    method=False,
+    meta=_meta(True),
+    vjp={"self": "moments_backward(g0, g1, self, dim, correction, keepdim)"},
+    tags=("reduction",),
+)
 def var_mean_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """Variance and mean over dimensions."""
     return _moments(xp, a, dim, correction, keepdim, "var_mean")
 
 
-@op(f"std_mean.correction({_ARGUMENTS}) -> (Tensor, Tensor)", public=False, method=False, meta=_meta(True),
-    vjp={"self": "std_mean_backward(g0, g1, result0, self, dim, correction, keepdim)"}, tags=("reduction",))  # fmt: skip
+@op(
+    f"std_mean.correction({_ARGUMENTS}) -> (Tensor, Tensor)",
+    public=False,
+    method=False,
+    meta=_meta(True),
+    vjp={"self": "std_mean_backward(g0, g1, result0, self, dim, correction, keepdim)"},
+    tags=("reduction",),
+)
 def std_mean_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """Standard deviation and mean over dimensions."""
     v, mean = _moments(xp, a, dim, correction, keepdim, "std_mean")
@@ -102,7 +128,7 @@ def std_mean_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
 
 @vjp_helper
 def var_backward(g: Any, x: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """2 (x − mean) / (n − correction); without degrees of freedom NaN at the mean, infinite elsewhere."""
+    """2 (x − mean) / (n − correction); without degrees of freedom NaN at the mean, ∞ elsewhere."""
     shape = x._a.shape
     dof = reduced_count(shape, dim) - (1 if correction is None else correction)
     g = keep_reduced(g, shape, dim, keepdim)
@@ -132,7 +158,9 @@ def moments_backward(g0: Any, g1: Any, x: Any, dim: Any, correction: Any, keepdi
 
 
 @vjp_helper
-def std_mean_backward(g0: Any, g1: Any, std: Any, x: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+def std_mean_backward(
+    g0: Any, g1: Any, std: Any, x: Any, dim: Any, correction: Any, keepdim: bool
+) -> Any:
     """The gradient of (standard deviation, mean)."""
     g0 = aten.where(std == 0, 0, g0 / (std * 2)) if g0 is not None else None
     return moments_backward(g0, g1, x, dim, correction, keepdim)
@@ -144,15 +172,26 @@ def std_mean_backward(g0: Any, g1: Any, std: Any, x: Any, dim: Any, correction: 
 def _declare(name: str, operator: Any, doc: str, method: bool) -> None:
     """var(), var(unbiased), var(dim, unbiased, keepdim), var(dim, *, correction, keepdim)."""
 
-    def body(self: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
-             out: Any = None, **names: Any) -> Any:  # fmt: skip
+    def body(
+        self: Any,
+        dim: Any = None,
+        unbiased: Any = None,
+        keepdim: bool = False,
+        *,
+        correction: Any = None,
+        out: Any = None,
+        **names: Any,
+    ) -> Any:
         if type(dim) is bool:
             dim, unbiased = None, dim
         if names:
             dim, keepdim = numpy_names(name, dim, keepdim, names)
         if unbiased is not None:
             if correction is not None:
-                raise TypeError(f"{name}() received an invalid combination of arguments - both unbiased and correction")
+                raise TypeError(
+                    f"{name}() received an invalid combination of arguments - both unbiased and "
+                    "correction"
+                )
             correction = 1 if unbiased else 0
         if dim is not None and type(dim) is not int:
             dim = layout.wrap_dims(dim, self._a.ndim) or None
@@ -161,7 +200,9 @@ def _declare(name: str, operator: Any, doc: str, method: bool) -> None:
         r = operator.call(self, dim, correction=correction, keepdim=keepdim)
         return tuple(r) if isinstance(r, tuple) else r
 
-    body.__doc__ = doc + " `correction` (default 1) is subtracted from the count: the degrees of freedom."
+    body.__doc__ = (
+        doc + " `correction` (default 1) is subtracted from the count: the degrees of freedom."
+    )
     face(name, method=method)(body)
 
 

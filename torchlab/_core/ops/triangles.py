@@ -1,6 +1,7 @@
 """Triangles and diagonals of matrices.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.tril.html and its neighbours
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.tril.html and its
+neighbours
 """
 
 from __future__ import annotations
@@ -24,20 +25,36 @@ def _like(a: Any, *rest: Any) -> Any:
 
 def _matrix(a: Any, name: str) -> None:
     if a.ndim < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, but got shape {list(a.shape)}")
+        raise RuntimeError(
+            f"{name}: input tensor must have at least 2 dimensions, but got shape {list(a.shape)}"
+        )
 
 
-@op("tril(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, out=True, half=False, meta=_like,
-    vjp={"self": "tril(g, diagonal)"})  # fmt: skip
+@op(
+    "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+    inplace=True,
+    out=True,
+    half=False,
+    meta=_like,
+    vjp={"self": "tril(g, diagonal)"},
+)
 def tril(xp: Any, a: Any, diagonal: int) -> Any:
-    """The lower triangle of matrices up to a diagonal (> 0 lies above the main one), zeros elsewhere."""
+    """The lower triangle of matrices up to a diagonal (> 0 lies above the main one), zeros
+    elsewhere.
+    """
     _matrix(a, "tril")
     r = xp.tril(a, diagonal)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
-@op("triu(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, out=True, half=False, meta=_like,
-    vjp={"self": "triu(g, diagonal)"})  # fmt: skip
+@op(
+    "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+    inplace=True,
+    out=True,
+    half=False,
+    meta=_like,
+    vjp={"self": "triu(g, diagonal)"},
+)
 def triu(xp: Any, a: Any, diagonal: int) -> Any:
     """The upper triangle of matrices from a diagonal on, zeros elsewhere."""
     _matrix(a, "triu")
@@ -46,15 +63,28 @@ def triu(xp: Any, a: Any, diagonal: int) -> Any:
 
 
 def _indices(name: str, find: Any) -> None:
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        layout: Any = None,
+    ) -> Any:
         if row < 0 or col < 0:
             raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
         d = dtype or dt.int64
         if d not in (dt.int32, dt.int64):
-            raise RuntimeError(f'"{name}" not implemented for \'{d.scalar_name}\'')
-        return compute.wrap_on(np.stack(find(row, offset, col)).astype(d.np), devices.as_device(device))
+            raise RuntimeError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+        return compute.wrap_on(
+            np.stack(find(row, offset, col)).astype(d.np), devices.as_device(device)
+        )
 
-    indices.__doc__ = f"The row and column numbers ({name[:4]}) of a triangle of a matrix, in row-major order, shape (2, n)."
+    indices.__doc__ = (
+        f"The row and column numbers ({name[:4]}) of a triangle of a matrix, in "
+        f"row-major order, shape (2, n)."
+    )
     face(name, method=False)(indices)
 
 
@@ -62,7 +92,9 @@ _indices("tril_indices", np.tril_indices)
 _indices("triu_indices", np.triu_indices)
 
 
-def _embedded(a: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> tuple[tuple[int, ...], int, int]:
+def _embedded(
+    a: Any, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> tuple[tuple[int, ...], int, int]:
     n = a.ndim + 1
     i, j = layout.wrap_dim(dim1, n), layout.wrap_dim(dim2, n)
     if i == j:
@@ -74,12 +106,18 @@ def _embedded(a: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> tuple[
     return tuple(rest), i, j
 
 
-@op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", half=False,
-    vjp={"self": "diagonal(g, offset, dim1, dim2)"}, meta=lambda a, *rest: MetaArray(_embedded(a, *rest)[0], a.dtype))  # fmt: skip
+@op(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    half=False,
+    vjp={"self": "diagonal(g, offset, dim1, dim2)"},
+    meta=lambda a, *rest: MetaArray(_embedded(a, *rest)[0], a.dtype),
+)
 def diag_embed(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     """The last dimension on a diagonal of two new ones, zeros elsewhere."""
     if a.ndim == 0:
-        raise IndexError("diag_embed: Dimension out of range: input has no dimension to put on a diagonal")
+        raise IndexError(
+            "diag_embed: Dimension out of range: input has no dimension to put on a diagonal"
+        )
     shape, i, j = _embedded(a, offset, dim1, dim2)
     r = xp.zeros(shape, a.dtype)
     k = xp.arange(a.shape[-1])
@@ -110,9 +148,14 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     shape = self._a.shape
     n = len(shape)
     if n < 2:
-        raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1, but got shape {list(shape)}")
+        raise RuntimeError(
+            f"fill_diagonal_: dimensions must larger than 1, but got shape {list(shape)}"
+        )
     if n > 2 and len(set(shape)) > 1:
-        raise RuntimeError(f"fill_diagonal_: all dimensions of input must be of equal length, but got {list(shape)}")
+        raise RuntimeError(
+            f"fill_diagonal_: all dimensions of input must be of equal length, but got "
+            f"{list(shape)}"
+        )
     strides = self.stride()
     step = sum(strides)
     main = self.as_strided((min(shape),), (step,)) if n > 2 else aten.diagonal(self)

@@ -1,6 +1,7 @@
 """What a view shows as a copy, and a copy in which that part is replaced.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.select_scatter.html and its neighbours
+Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.select_scatter.html
+and its neighbours
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ def _like(a: Any, *rest: Any) -> Any:
     return MetaArray(a.shape, a.dtype)
 
 
-@op("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", half=False, out=True, method=False,
-    grad_name="DiagonalBackward0_copy", vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"},
-    meta=lambda a, *rest: MetaArray(layout.diagonal(a.shape, elements(a), 0, *rest)[0], a.dtype))  # fmt: skip
+@op(
+    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    half=False,
+    out=True,
+    method=False,
+    grad_name="DiagonalBackward0_copy",
+    vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"},
+    meta=lambda a, *rest: MetaArray(layout.diagonal(a.shape, elements(a), 0, *rest)[0], a.dtype),
+)
 def diagonal_copy(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     """`diagonal`, copied."""
     shape, strides, start = layout.diagonal(a.shape, elements(a), 0, offset, dim1, dim2)
@@ -35,7 +42,11 @@ def diagonal_copy(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
 
 def _copied(view: str, method: bool = False) -> None:
     def copy(self: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        r = getattr(self, view)(*args, **kwargs) if view in methods else getattr(aten, view)(self, *args, **kwargs)
+        r = (
+            getattr(self, view)(*args, **kwargs)
+            if view in methods
+            else getattr(aten, view)(self, *args, **kwargs)
+        )
         if isinstance(r, (tuple, list)):
             r = tuple(aten.clone(t, memory_format=contiguous_format) for t in r)
             if out is None:
@@ -52,8 +63,24 @@ def _copied(view: str, method: bool = False) -> None:
 
 
 _copied("narrow", True)
-for _view in ("permute", "squeeze", "unsqueeze", "transpose", "t", "unbind", "expand", "view", "select", "slice", "split",
-              "split_with_sizes", "as_strided", "unfold", "alias", "detach"):  # fmt: skip
+for _view in (
+    "permute",
+    "squeeze",
+    "unsqueeze",
+    "transpose",
+    "t",
+    "unbind",
+    "expand",
+    "view",
+    "select",
+    "slice",
+    "split",
+    "split_with_sizes",
+    "as_strided",
+    "unfold",
+    "alias",
+    "detach",
+):
     _copied(_view)
 
 
@@ -69,23 +96,44 @@ def _scattered(name: str, view: str, arguments: str, values: str, zero: str) -> 
         part = getattr(aten, view)(t, *rest)._a
         if part.shape != src.shape:
             raise RuntimeError(
-                f"{name}: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice "
+                f"{name}: expected src to have a size equal to the slice of self. src size = "
+                f"{list(src.shape)}, slice "
                 f"size = {list(part.shape)}"
             )
         part[...] = src
         return r
 
     kernel.__doc__ = f"self with the part that `{view}` shows replaced by src; a copy."
-    op(f"{name}(Tensor self, Tensor src, {arguments}) -> Tensor", half=False, out=True, meta=_like,
-       vjp={"self": zero, "src": f"{view}(g, {values})"})(kernel)  # fmt: skip
+    op(
+        f"{name}(Tensor self, Tensor src, {arguments}) -> Tensor",
+        half=False,
+        out=True,
+        meta=_like,
+        vjp={"self": zero, "src": f"{view}(g, {values})"},
+    )(kernel)
 
 
-_scattered("select_scatter", "select", "int dim, SymInt index", "dim, index",
-           "select_scatter(g, new_zeros(g, src.shape), dim, index)")  # fmt: skip
-_scattered("slice_scatter", "slice", "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1", "dim, start, end, step",
-           "slice_scatter(g, new_zeros(g, src.shape), dim, start, end, step)")  # fmt: skip
-_scattered("diagonal_scatter", "diagonal", "int offset=0, int dim1=0, int dim2=1", "offset, dim1, dim2",
-           "diagonal_scatter(g, new_zeros(g, src.shape), offset, dim1, dim2)")  # fmt: skip
+_scattered(
+    "select_scatter",
+    "select",
+    "int dim, SymInt index",
+    "dim, index",
+    "select_scatter(g, new_zeros(g, src.shape), dim, index)",
+)
+_scattered(
+    "slice_scatter",
+    "slice",
+    "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
+    "dim, start, end, step",
+    "slice_scatter(g, new_zeros(g, src.shape), dim, start, end, step)",
+)
+_scattered(
+    "diagonal_scatter",
+    "diagonal",
+    "int offset=0, int dim1=0, int dim2=1",
+    "offset, dim1, dim2",
+    "diagonal_scatter(g, new_zeros(g, src.shape), offset, dim1, dim2)",
+)
 
 
 # ---- positions ----------------------------------------------------------------------------------
@@ -100,8 +148,12 @@ def _cells(size: Any, strides: Any, offset: int) -> Any:
 
 
 @face("strided_positions", method=False, spaces=())
-def strided_positions(base_size: Any, base_stride: Any, base_offset: int, size: Any, stride: Any, offset: int) -> Any:
-    """For each element of a strided view, the row-major number of the base's element in the same cell."""
+def strided_positions(
+    base_size: Any, base_stride: Any, base_offset: int, size: Any, stride: Any, offset: int
+) -> Any:
+    """For each element of a strided view, the row-major number of the base's element in the same
+    cell.
+    """
     cells = _cells(base_size, base_stride, base_offset)
     order = np.argsort(cells, kind="stable")
     wanted = _cells(size, stride, offset)
