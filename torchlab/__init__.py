@@ -26,7 +26,7 @@ from torchlab._core.dtype import (
     set_default_dtype,
 )
 from torchlab._core.errors import OutOfMemoryError
-from torchlab._core.generator import Generator
+from torchlab._core.generator import Generator, default_generator
 from torchlab._core.ops import FAMILIES as _FAMILIES
 from torchlab._core.tensor import (
     Size,

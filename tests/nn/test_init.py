@@ -154,3 +154,10 @@ def test_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         init.trunc_normal_(torch.empty(2))
+
+
+def test_truncation_holds_also_far_from_the_mean():
+    torch.manual_seed(0)
+    tail = init.trunc_normal_(torch.empty(500), mean=0.0, std=1.0, a=1.5, b=1.9)
+    assert 1.5 <= tail.min().item() and tail.max().item() <= 1.9
+    assert tail.mean().item() == pytest.approx(1.676, abs=0.01)  # (φ(1.5) - φ(1.9)) / 0.0381

@@ -14,10 +14,8 @@ import numpy as np
 
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.lazy import lazy
 from torchlab.autograd.grad_mode import no_grad
 
-_special = lazy("scipy.special")
 _LINEAR = frozenset(
     (
         "linear",
@@ -95,19 +93,50 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Normal, but only within [a, b]: uniform numbers through the inverse distribution function."""
+    """Normal, but only within [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
             "values may be incorrect.",
             stacklevel=2,
         )
-    low, high = (math.erf((x - mean) / std / math.sqrt(2.0)) for x in (a, b))
+    if tensor.is_meta or tensor.numel() == 0:
+        return tensor
+    low, high = (math.erf((x - mean) / std / math.sqrt(2.0)) / 2 for x in (a, b))
+    draw = _redrawn_normals if high - low > 0.3 else _rejected_uniforms
     with no_grad():
-        tensor.uniform_(low, high, generator=generator)
-        host = tensor.detach().cpu()._a
-        values = _special.erfinv(host.astype(np.promote_types(host.dtype, np.float32), copy=False))
-        return tensor.copy_(wrap(values)).mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+        return tensor.copy_(draw(tensor, mean, std, a, b, generator))
+
+
+def _redrawn_normals(
+    tensor: Any, mean: float, std: float, a: float, b: float, generator: Any
+) -> Any:
+    """Normal numbers, drawn again (all places at once) until none lies outside [a, b]."""
+    low, high = (aten.tensor(x, dtype=tensor.dtype).item() for x in (a, b))
+    found = aten.empty_like(tensor).normal_(mean, std, generator=generator)
+    while (outside := (found < low) | (found > high)).any():
+        again = aten.empty_like(tensor).normal_(mean, std, generator=generator)
+        found = aten.where(outside, again, found)
+    return found
+
+
+def _rejected_uniforms(
+    tensor: Any, mean: float, std: float, a: float, b: float, generator: Any
+) -> Any:
+    """Where [a, b] holds little of the distribution: uniform numbers in it, each accepted with a
+    probability in proportion to its density (von Neumann's rejection)."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    found = rejected = None
+    while rejected is None or rejected.any():
+        drawn = aten.empty_like(tensor).uniform_(a, b, generator=generator)
+        chance = aten.empty_like(tensor).uniform_(generator=generator).log()
+        refused = chance > ((drawn - mean) / std) ** 2 * -0.5 - peak
+        if found is None:
+            found, rejected = drawn, refused
+        else:
+            found = aten.where(rejected, drawn, found)
+            rejected = rejected & refused
+    return found
 
 
 def constant_(tensor: Any, val: float) -> Any:

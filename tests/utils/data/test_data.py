@@ -62,7 +62,7 @@ def test_random_split_as_pytorch():
     assert [len(p) for p in D.random_split(range(5), [2, 3], generator=g)] == [2, 3]
     with pytest.raises(ValueError, match="Sum of input lengths does not equal"):
         D.random_split(range(5), [2, 2])
-    with pytest.raises(ValueError, match="Fraction at index 1 is not between 0 and 1"):
+    with pytest.raises(ValueError, match="Fraction at index 0 is not between 0 and 1"):
         D.random_split(range(5), [1.5, -0.5])
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         D.random_split(range(1), [0.9, 0.1])

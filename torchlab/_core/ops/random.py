@@ -16,13 +16,10 @@ from torchlab._core import layout
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.generator import Generator
+from torchlab._core.generator import Generator, default_generator
 from torchlab._core.ops._making import finish, into_out, sizes_of
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor, preserve_format, strides_of
-
-default_generator = Generator()
-
 
 def generator_of(generator: Any) -> Generator:
     """The given generator, or the default one of the process."""

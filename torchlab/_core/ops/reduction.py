@@ -26,6 +26,7 @@ from torchlab._core.ops._reduce import (
     reduced_dims,
     reduced_shape,
     reduction_meta,
+    row_major,
     scalar_name,
 )
 
@@ -262,7 +263,7 @@ def count_nonzero(xp: Any, a: Any, dim: Any) -> Any:
     dims = reduced_dims(dim, a.ndim)
     if a.ndim == len(dims) or a.ndim == 0:
         return xp.asarray(xp.count_nonzero(a), dtype=INT64)
-    return xp.add.reduce(a != 0, axis=dims, dtype=INT64)
+    return row_major(xp.add.reduce(a != 0, axis=dims, dtype=INT64))
 
 
 def _truth_dtype(a: Any, _: Any = None) -> np.dtype:
@@ -277,9 +278,10 @@ def _truth(xp: Any, a: Any, name: str, dim: Any, keepdim: bool) -> Any:
     )
     true = a if a.dtype.kind == "b" else a != 0
     ufunc = xp.logical_and if name == "all" else xp.logical_or
-    if dims and a.ndim:
-        true = ufunc.reduce(true, axis=dims, keepdims=keepdim)
-    return xp.array(true, dtype=_truth_dtype(a))
+    made = _truth_dtype(a)
+    if not dims or not a.ndim:
+        return xp.array(true, dtype=made)
+    return row_major(xp.asarray(ufunc.reduce(true, axis=dims, keepdims=keepdim), dtype=made))
 
 
 def _truth_meta(a: Any, dim: Any = None, keepdim: bool = False) -> Any:

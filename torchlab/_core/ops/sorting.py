@@ -161,8 +161,8 @@ def topk(xp: Any, a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
 
 
 def _best_places(xp: Any, lane: Any, k: int, d: int, largest: bool) -> Any:
-    """The positions of the k best, ascending, from a partition instead of a sort: all that are better
-    than the k-th, and the first of those that equal it."""
+    """The positions of the k best, ascending, from a partition instead of a sort: all that are
+    better than the k-th, and the first of those that equal it."""
     rows = xp.moveaxis(lane, d, -1)
     n = rows.shape[-1]
     at = n - k if largest else k - 1

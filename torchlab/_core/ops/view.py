@@ -211,12 +211,31 @@ def t(xp: Any, a: Any) -> Any:
     return a.T
 
 
-@view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", vjp={"self": "unsqueeze_as(g, self.shape, dim)"},
-      meta=lambda shape, strides, off, dim=None: (*layout.squeeze(shape, strides, dim), off))  # fmt: skip
-def squeeze(xp: Any, a: Any, dim: Any) -> Any:
-    """Drop dimensions of size 1: all, or those named."""
+def _squeeze(xp: Any, a: Any, dim: Any = None) -> Any:
     shape, strides = layout.squeeze(a.shape, elements(a), dim)
     return a.view() if shape == a.shape else restride(a, shape, strides)
+
+
+def _squeeze_rule(shape: Any, strides: Any, off: int, dim: Any = None) -> Any:
+    return (*layout.squeeze(shape, strides, dim), off)
+
+
+squeeze_all, squeeze_dim, squeeze_dims = (
+    Op(text, family="view", kernel=_squeeze, meta=_squeeze_rule, public=False, grad_name=f"SqueezeBackward{i}",
+       vjp={"self": "reshape(g, self.shape)"})
+    for i, text in enumerate((
+        "squeeze(Tensor(a) self) -> Tensor(a)", "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+        "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    ))
+)  # fmt: skip
+
+
+@face("squeeze")
+def squeeze(self: Any, dim: Any = None) -> Any:
+    """Drop dimensions of size 1: all, or those named."""
+    if dim is None:
+        return squeeze_all.call(self)
+    return squeeze_dim.call(self, dim) if isinstance(dim, int) else squeeze_dims.call(self, tuple(dim))
 
 
 @view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", meta=_layout(layout.unsqueeze), vjp={"self": "squeeze(g, dim)"})

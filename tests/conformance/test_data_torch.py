@@ -1,0 +1,105 @@
+"""torch.utils.data against PyTorch: order, splits and what is left of the random stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.utils.data  # noqa: E402
+
+import torchlab  # noqa: E402
+import torchlab.utils.data  # noqa: E402
+
+
+def lists(x):
+    if hasattr(x, "tolist"):
+        return x.tolist()
+    if isinstance(x, dict):
+        return {k: lists(v) for k, v in x.items()}
+    return [lists(v) for v in x] if isinstance(x, (list, tuple)) else x
+
+
+def both(fn):
+    found = []
+    for T in (torchlab, torch):
+        T.manual_seed(11)
+        result = lists(fn(T, T.utils.data))
+        found.append((result, T.rand(2).tolist()))
+    assert found[0] == found[1]
+
+
+SAMPLERS = [
+    lambda T, D: list(D.RandomSampler(range(37))),
+    lambda T, D: list(D.RandomSampler(range(5), num_samples=13)),
+    lambda T, D: list(D.RandomSampler(range(5), num_samples=10)),
+    lambda T, D: list(D.RandomSampler(range(50), replacement=True, num_samples=70)),
+    lambda T, D: list(D.RandomSampler(range(9), generator=T.Generator().manual_seed(2))),
+    lambda T, D: list(D.SubsetRandomSampler([3, 1, 4, 1, 5])),
+    lambda T, D: list(D.WeightedRandomSampler([0.1, 0.9, 0.4, 0.0], 9)),
+    lambda T, D: list(D.WeightedRandomSampler([0.1, 0.9, 0.4], 2, replacement=False)),
+    lambda T, D: list(D.BatchSampler(D.RandomSampler(range(10)), 3, False)),
+    lambda T, D: [s.indices for s in D.random_split(range(20), [0.3, 0.3, 0.4])],
+    lambda T, D: [s.indices for s in D.random_split(range(9), [4, 5], T.Generator().manual_seed(1))],
+]
+
+
+@pytest.mark.parametrize("draw", SAMPLERS)
+def test_samplers_and_splits(draw):
+    both(draw)
+
+
+class Mixed:
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, i):
+        return {"x": np.full((2,), i, np.float32), "y": (i, float(i)), "z": str(i), "b": i % 2 == 0}
+
+
+LOADERS = [
+    lambda T, D: [D.DataLoader(Mixed(), 3)],
+    lambda T, D: [D.DataLoader(Mixed(), 3, shuffle=True, drop_last=True)],
+    lambda T, D: [D.DataLoader(Mixed(), batch_size=None, shuffle=True)],
+    lambda T, D: [D.DataLoader(D.TensorDataset(T.arange(10), T.ones(10, 2)), 4, shuffle=True)],
+    lambda T, D: [D.DataLoader(range(10), 4, True, generator=T.Generator().manual_seed(3))],
+    lambda T, D: [D.DataLoader(range(6), sampler=[3, 1, 2], batch_size=2)],
+    lambda T, D: [D.DataLoader(D.Subset(Mixed(), [2, 5, 6]), 2, shuffle=True)],
+    lambda T, D: [D.DataLoader(D.ConcatDataset([range(4), range(5)]), 3, shuffle=True)],
+]
+
+
+@pytest.mark.parametrize("make", LOADERS)
+def test_loaders(make):
+    # two passes: each draws anew
+    both(lambda T, D: [[list(loader) for _ in range(2)] for loader in make(T, D)])
+
+
+BATCHES = [
+    [1, 2, 3],
+    [1.5, 2.0],
+    [True, False],
+    ["a", "b"],
+    [(1, 2.0), (3, 4.0)],
+    [[1, 2], [3, 4]],
+    [{"a": 1, "b": [1.0, 2]}, {"a": 2, "b": [3.0, 4]}],
+    [np.ones((2, 2)), np.zeros((2, 2))],
+    [np.float32(1), np.float32(2)],
+    [np.int16(1), np.int16(2)],
+    [np.array(3), np.array(4)],
+]
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+def test_collation(batch):
+    def described(x):
+        if hasattr(x, "dtype"):
+            return str(x.dtype), list(x.shape), x.tolist()
+        if isinstance(x, dict):
+            return {k: described(v) for k, v in x.items()}
+        return (type(x).__name__, [described(v) for v in x]) if isinstance(x, (list, tuple)) else x
+
+    for name in ("default_collate", "default_convert"):
+        a = described(getattr(torchlab.utils.data, name)(batch))
+        b = described(getattr(torch.utils.data, name)(batch))
+        assert a == b, name
