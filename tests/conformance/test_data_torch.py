@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.utils.data  # noqa: E402
-
 import torchlab  # noqa: E402
-import torchlab.utils.data  # noqa: E402
+
+pytest.importorskip("torch.utils.data")
 
 
 def lists(x):
@@ -40,7 +39,9 @@ SAMPLERS = [
     lambda T, D: list(D.WeightedRandomSampler([0.1, 0.9, 0.4], 2, replacement=False)),
     lambda T, D: list(D.BatchSampler(D.RandomSampler(range(10)), 3, False)),
     lambda T, D: [s.indices for s in D.random_split(range(20), [0.3, 0.3, 0.4])],
-    lambda T, D: [s.indices for s in D.random_split(range(9), [4, 5], T.Generator().manual_seed(1))],
+    lambda T, D: [
+        s.indices for s in D.random_split(range(9), [4, 5], T.Generator().manual_seed(1))
+    ],
 ]
 
 

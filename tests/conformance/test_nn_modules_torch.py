@@ -17,7 +17,10 @@ MODULES = {
         lambda T: T.nn.Conv2d(2, 3, (3, 2), padding=(1, 2), padding_mode="circular"),
         (2, 2, 5, 6),
     ),
-    "Conv2d reflect": (lambda T: T.nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect"), (1, 1, 4, 4)),
+    "Conv2d reflect": (
+        lambda T: T.nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect"),
+        (1, 1, 4, 4),
+    ),
     "MaxPool1d": (lambda T: T.nn.MaxPool1d(3, 2, 1), (2, 2, 7)),
     "MaxPool2d": (lambda T: T.nn.MaxPool2d(2, ceil_mode=True), (2, 2, 5, 7)),
     "AvgPool2d": (lambda T: T.nn.AvgPool2d(2, 2, 1, count_include_pad=False), (2, 2, 5, 7)),
@@ -86,7 +89,7 @@ def test_module(name):
         xa.requires_grad_(), xb.requires_grad_()
         ya, yb = a(xa), b(xb)
         check(ya, yb)
-        assert type(ya.grad_fn).__name__ == type(yb.grad_fn).__name__
+        assert type(ya.grad_fn).__name__[:-1] == type(yb.grad_fn).__name__[:-1]
         a.zero_grad(), b.zero_grad()
         (ya * ya.cos()).sum().backward(), (yb * yb.cos()).sum().backward()
         check(xa.grad, xb.grad, 1e-3, 1e-4)
@@ -148,14 +151,15 @@ def test_backward_hooks():
         m[1].register_full_backward_hook(
             lambda mod, gi, go, log=log: log.append([g.tolist() for g in (*gi, *go)])
         )
-        m[0].register_full_backward_hook(lambda mod, gi, go, log=log: log.append([gi, go[0].tolist()]))
+        m[0].register_full_backward_hook(
+            lambda mod, gi, go, log=log: log.append([gi, go[0].tolist()])
+        )
         m(T.ones(1, 2)).sum().backward()
         log.append(m[0].weight.grad.tolist())
         seen.append(log)
     assert str(seen[0][1][0]) == str(seen[1][1][0])
     for a, b in zip(*seen, strict=True):
-        flat = [x for x in (a, b)]
-        np.testing.assert_allclose(_numbers(flat[0]), _numbers(flat[1]), 1e-5)
+        np.testing.assert_allclose(_numbers(a), _numbers(b), 1e-5)
 
 
 def _numbers(x):

@@ -44,7 +44,11 @@ def test_sequential_computes_in_order_and_takes_names():
         (lambda s: s.insert(9, nn.ReLU()), IndexError, "Index out of range: 9"),
         (lambda s: s * 0, ValueError, "Non-positive multiplication factor 0"),
         (lambda s: s * 2.0, TypeError, "unsupported operand"),
-        (lambda s: nn.ModuleList(3), TypeError, "ModuleList.extend should be called with an iterable"),
+        (
+            lambda s: nn.ModuleList(3),
+            TypeError,
+            "ModuleList.extend should be called with an iterable",
+        ),
         (lambda s: nn.ModuleList([1]), TypeError, "int is not a Module subclass"),
         (lambda s: nn.ModuleDict(3), TypeError, "ModuleDict.update should be called"),
         (lambda s: nn.ModuleDict([("a",)]), ValueError, "has length 1; 2 is required"),
@@ -61,7 +65,9 @@ def test_what_is_refused(act, error, text):
 def test_module_list_repr_shows_equal_neighbours_once():
     m = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1), nn.ReLU()])
     assert repr(m) == (
-        "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=1, bias=True)\n  (2): ReLU()\n)"
+        "ModuleList(\n"
+        "  (0-1): 2 x Linear(in_features=1, out_features=1, bias=True)\n"
+        "  (2): ReLU()\n)"
     )
     m.insert(1, nn.Tanh())
     assert kinds(m) == ["Linear", "Tanh", "Linear", "ReLU"]

@@ -45,7 +45,9 @@ def test_hooks_with_keyword_arguments():
     assert m(x(), shift=5.0).item() == 12
     assert seen == [{"shift": 6.0}]
     m.register_forward_pre_hook(lambda module, args, kwargs: 3, with_kwargs=True)
-    with pytest.raises(RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs\)"):
+    with pytest.raises(
+        RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs\)"
+    ):
         m(x(), shift=1.0)
 
 
@@ -104,11 +106,15 @@ def test_backward_hook_where_no_input_wants_a_gradient():
     m = nn.Linear(2, 1)
     seen = []
     handle = m.register_full_backward_hook(lambda mod, gi, go: seen.append((gi, go[0].item())))
-    m(torch.ones(1, 2)).sum().backward()
+    with pytest.warns(UserWarning, match="since no inputs require gradients"):
+        m(torch.ones(1, 2)).sum().backward()
     assert seen == [((None,), 1.0)]
     handle.remove()
     m.register_full_backward_hook(lambda mod, gi, go: (torch.ones(1, 2),))
-    with pytest.raises(RuntimeError, match="where no input requires gradient"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(RuntimeError, match="where no input requires gradient"),
+    ):
         m(torch.ones(1, 2)).sum().backward()
 
 

@@ -1,4 +1,4 @@
-"""The layers: their arithmetic on numbers small enough to check by hand, their repr, their refusals."""
+"""The layers: arithmetic on numbers small enough to check by hand, repr, refusals."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ def test_what_is_refused(make, text):
         ),
         (
             lambda: nn.BatchNorm2d(3),
-            "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)",
+            "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, "
+            "track_running_stats=True)",
         ),
         (
             lambda: nn.LayerNorm(3),

@@ -58,7 +58,11 @@ def test_a_new_registration_replaces_the_old_one():
         (lambda m: m.register_buffer("first", None), KeyError, "attribute 'first' already exists"),
         (lambda m: m.register_buffer("a.b", None), KeyError, "t contain"),
         (lambda m: m.register_parameter("", None), KeyError, "t be empty string"),
-        (lambda m: m.register_parameter("p", torch.ones(1)), TypeError, "torch.nn.Parameter or None"),
+        (
+            lambda m: m.register_parameter("p", torch.ones(1)),
+            TypeError,
+            "torch.nn.Parameter or None",
+        ),
         (lambda m: m.add_module("m", 3), TypeError, "int is not a Module subclass"),
         (lambda m: m.add_module(3, nn.ReLU()), TypeError, "module name should be a string"),
         (lambda m: m.get_submodule("first.x"), AttributeError, "Linear has no attribute `x`"),
@@ -206,3 +210,14 @@ def test_errors_name_the_module_once():
         m[0](torch.ones(1, 5))
     where = "in module Linear(in_features=2, out_features=3, bias=True)"
     assert caught.value.__notes__ == [where]
+    pickle.dumps(caught.value)
+
+
+def test_a_broken_extra_repr_does_not_hide_the_error():
+    class Broken(nn.Linear):
+        def extra_repr(self):
+            raise KeyError("x")
+
+    with pytest.raises(RuntimeError) as caught:
+        Broken(2, 3)(torch.ones(1, 5))
+    assert caught.value.__notes__ == ["in module Broken()"]

@@ -29,7 +29,9 @@ def test_data_without_history():
 def test_what_cannot_be_a_parameter():
     with pytest.raises(TypeError, match="has to be a Tensor, but got int"):
         nn.Parameter(3)
-    with pytest.raises(RuntimeError, match="floating point and complex dtype can require gradients"):
+    with pytest.raises(
+        RuntimeError, match="floating point and complex dtype can require gradients"
+    ):
         nn.Parameter(torch.ones(2, dtype=torch.int64))
     assert nn.Parameter(torch.ones(2, dtype=torch.int64), requires_grad=False).dtype is torch.int64
 

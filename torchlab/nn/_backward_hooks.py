@@ -6,6 +6,7 @@ leave last; between them lies whatever forward recorded.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torchlab._core.tape import NOGRAD, TLS, Out, edge_of
@@ -86,6 +87,11 @@ class BackwardHooks:
 
     def _run_full_without_inputs(self) -> None:
         given = (None,) * max(self.count, 0)
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module "
+            f"outputs since no inputs require gradients (module {type(self.module).__name__}).",
+            stacklevel=4,
+        )
         for hook in self.full:
             r = hook(self.module, given, self.grad_outputs)
             if r is not None and not (isinstance(r, tuple) and all(x is None for x in r)):

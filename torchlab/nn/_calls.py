@@ -119,6 +119,13 @@ class Calls:
     """The part of Module that is about being called."""
 
     forward: Callable[..., Any]
+    _forward_hooks: HookDict
+    _forward_hooks_with_kwargs: HookDict
+    _forward_hooks_always_called: HookDict
+    _forward_pre_hooks: HookDict
+    _forward_pre_hooks_with_kwargs: HookDict
+    _backward_hooks: HookDict
+    _backward_pre_hooks: HookDict
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -250,26 +257,29 @@ def note_module(error: BaseException, module: Any) -> None:
     outermost module that the error has reached so far."""
     state = error.__dict__.get("_torchlab_module")
     if state is None:
-        notes = getattr(error, "__notes__", None)
-        at = len(notes) if notes is not None else 0
+        at = len(getattr(error, "__notes__", ()))
         error.add_note(_where(module, ""))
-        error.__dict__["_torchlab_module"] = (weakref.ref(module), at)
+        # The identity, not the module: errors are pickled, and keep nothing alive but their frames.
+        error.__dict__["_torchlab_module"] = (id(module), at)
         return
-    inner, at = state[0](), state[1]
+    inner, at = state
     notes = getattr(error, "__notes__", ())
-    if inner is None or at >= len(notes):
+    if at >= len(notes):
         return
-    path = next((name for name, m in module.named_modules() if m is inner and name), "")
-    if path:
-        notes[at] = _where(inner, path)
+    for path, m in module.named_modules():
+        if path and id(m) == inner:
+            notes[at] = _where(m, path)
+            return
 
 
 def _where(module: Any, path: str) -> str:
     text = type(module).__name__
-    if not module._modules:
-        text = repr(module)
-    elif module.extra_repr():
-        text = f"{text}({module.extra_repr()})"
+    try:
+        extra = module.extra_repr()
+    except Exception:  # a user's method; its error is not the one to report
+        extra = ""
+    if extra or not module._modules:
+        text = f"{text}({extra})"
     return f"in module {path} ({text})" if path else f"in module {text}"
 
 

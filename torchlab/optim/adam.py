@@ -250,17 +250,22 @@ def _tensor_step(
                 p.mul_(1 - lr * decay)
             else:
                 d = d + p * decay
-        x = p
-        if p.is_complex():  # the real and imaginary parts are parameters of their own
-            x, d, m, v = (aten.view_as_real(z) for z in (p, d, m, v))
-            largest = largest if largest is None else aten.view_as_real(largest)
         m.add_((d - m) * (1 - beta1))
-        v.mul_(beta2).add_(d * d * (1 - beta2))
+        v.mul_(beta2).add_(_by_parts(lambda z: z * z, d) * (1 - beta2))
         if largest is not None:
-            largest.copy_(aten.maximum(largest, v))
+            largest.copy_(_by_parts(aten.maximum, largest, v))
         root = (1 - beta2**t) ** 0.5
-        scale = (v if largest is None else largest).sqrt() / root + group["eps"]
-        x.sub_(m / scale * (lr / (1 - beta1**t)))
+        square = v if largest is None else largest
+        step = _by_parts(lambda z, w: z / (w.sqrt() / root + group["eps"]), m, square)
+        p.sub_(step * (lr / (1 - beta1**t)))
+
+
+def _by_parts(fn: Callable[..., Any], *tensors: Any) -> Any:
+    """`fn` of the tensors; for complex ones of their real and of their imaginary parts, which Adam
+    takes for parameters of their own."""
+    if not tensors[0].is_complex():
+        return fn(*tensors)
+    return aten.complex(fn(*(aten.real(t) for t in tensors)), fn(*(aten.imag(t) for t in tensors)))
 
 
 __all__ = ["Adam"]

@@ -9,7 +9,7 @@ import pytest
 
 import torchlab as torch
 from torchlab._core import events
-from torchlab.utils import data as D  # noqa: N812
+from torchlab.utils import data as D
 
 
 class Squares(D.Dataset):
@@ -131,7 +131,9 @@ def test_loader_batches():
     assert len(loader) == 3 and len(D.DataLoader(Squares(5), 2, drop_last=True)) == 2
     single = [x[1] for x in D.DataLoader(Squares(3), batch_size=None)]
     assert single == [0, 1, 2]
-    own = D.DataLoader(Squares(5), batch_sampler=[[4, 0], [1]], collate_fn=lambda b: [x[1] for x in b])
+    own = D.DataLoader(
+        Squares(5), batch_sampler=[[4, 0], [1]], collate_fn=lambda b: [x[1] for x in b]
+    )
     assert list(own) == [[4, 0], [1]] and len(own) == 2
     with pytest.raises(ValueError, match="batch_size attribute should not be set after"):
         loader.batch_size = 3
@@ -142,8 +144,14 @@ def test_loader_shuffles_and_draws_as_pytorch():
     loader = D.DataLoader(D.TensorDataset(torch.arange(6)), 2, shuffle=True)
     assert [b[0].tolist() for b in loader] == [[2, 4], [0, 1], [3, 5]]
     assert torch.rand(1).item() == 0.47161436080932617
-    first = [b.tolist() for b in D.DataLoader(range(8), 4, True, generator=torch.Generator().manual_seed(1))]
-    again = [b.tolist() for b in D.DataLoader(range(8), 4, True, generator=torch.Generator().manual_seed(1))]
+    first = [
+        b.tolist()
+        for b in D.DataLoader(range(8), 4, True, generator=torch.Generator().manual_seed(1))
+    ]
+    again = [
+        b.tolist()
+        for b in D.DataLoader(range(8), 4, True, generator=torch.Generator().manual_seed(1))
+    ]
     assert first == again and sorted(sum(first, [])) == list(range(8))
 
 
@@ -166,7 +174,9 @@ def test_loader_of_a_stream():
 
 def test_loader_tells_who_listens():
     seen = []
-    with events.loader_step.subscribe(lambda **e: seen.append((e["index"], e["size"], e["seconds"] >= 0))):
+    with events.loader_step.subscribe(
+        lambda **e: seen.append((e["index"], e["size"], e["seconds"] >= 0))
+    ):
         list(D.DataLoader(range(3), 2))
     list(D.DataLoader(range(3), 2))
     assert seen == [(0, 2, True), (1, 1, True)]

@@ -22,7 +22,6 @@ from torchlab._core.tape import (
     TLS,
     Out,
     ViewMeta,
-    edge_of,
 )
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -124,6 +123,11 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
     """(dtype to compute in, dtype of the result) of a pointwise operator."""
     promote = op.promote
     if promote == "masked_fill":  # the result has the type of the first operand
+        value = operands[2]
+        if isinstance(value, Tensor) and value._a.ndim:
+            raise RuntimeError(
+                f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value._a.ndim} dimension(s)."
+            )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
         return d, d
     dims = zeros = wrapped = None
@@ -349,8 +353,15 @@ def view_outputs(t: Tensor, arrays: Any, s: Storage) -> list[Tensor]:
     return out
 
 
-def view_meta(base_tensor: Tensor, s: Storage) -> ViewMeta:
-    return ViewMeta(base_tensor, NORMAL if (not NOGRAD or TLS.grad) else NO_GRAD, s.stale)
+def view_meta(parent: Any, s: Storage) -> Any:
+    """The `_v` of a view of `parent` (a base tensor or its ViewMeta): how it was made is inherited."""
+    creation = NORMAL
+    if type(parent) is ViewMeta:
+        creation = parent.creation
+        parent = parent.base
+    if creation == NORMAL and NOGRAD and not TLS.grad:
+        creation = NO_GRAD
+    return parent if creation == NORMAL and not s.stale else ViewMeta(parent, creation, s.stale)
 
 
 def meta_view(op: Any, t: Tensor, *values: Any) -> Any:
@@ -378,7 +389,3 @@ def alias(t: Tensor, creation: int = NORMAL) -> Tensor:
     r._v = ViewMeta(b, creation, s.stale) if creation != NORMAL or s.stale else b
     r._e = r._g = None
     return r
-
-
-def ensure_edge(t: Tensor) -> Any:
-    return edge_of(t)

@@ -222,7 +222,16 @@ def face(name: str, *, method: Any = True, spaces: tuple[str, ...] = ("torch",),
 
     def declare(body: Any) -> Face:
         f = Face(name, body, method)
+        elsewhere = bool(spaces) and "torch" not in spaces and not method
         for n in (name, *py):
+            if elsewhere:
+                for space in spaces:
+                    registry.SPACE_FACES[space, n] = f
+                if n in registry.FACES:
+                    continue  # `aten.<name>` is torch's
+                registry.WEAK.add(n)
+            else:
+                registry.WEAK.discard(n)
             registry.FACES[n] = f
             if method:
                 registry.METHODS[n] = (f, "method")

@@ -7,6 +7,8 @@ from typing import Any
 
 OPS: dict[str, dict[str, Any]] = {}  # "add" → {"Tensor": Op}
 FACES: dict[str, Any] = {}  # the public Python call of a name: an Op or a Face
+SPACE_FACES: dict[tuple[str, str], Any] = {}  # faces of other name spaces than torch: ("fft", "fft")
+WEAK: set[str] = set()  # names whose face in FACES belongs to another name space than torch
 METHODS: dict[str, tuple[Any, str]] = {}  # name of a tensor's method → (Op or Face, form)
 FUNCTIONS: dict[str, set[str]] = {}  # namespace ("torch", "nn.functional", "linalg", …) → names
 
@@ -17,6 +19,12 @@ def register(op: Any) -> None:
     if op.overload in overloads:
         raise RuntimeError(f"{op.qualname} is declared twice")
     overloads[op.overload] = op
+    if op.public and "torch" not in op.spaces and not op.method:
+        for space in op.spaces:
+            SPACE_FACES[space, op.name] = op
+    elif op.public and op.name in WEAK:
+        FACES[op.name] = op
+        WEAK.discard(op.name)
     if op.public and op.name not in FACES:
         FACES[op.name] = op
 
