@@ -52,11 +52,16 @@ class Node:
     __slots__ = ("next", "shape", "k", "hooks", "seq", "__weakref__")
     saves: tuple[str, ...] = ()
     op: Any = None
+    next: tuple[Any, ...]
+    shape: Any
+    k: Any
+    hooks: Hooks | None
+    seq: int
     outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
 
     def __init__(self) -> None:
-        self.next: tuple[Any, ...] = ()
-        self.hooks: Hooks | None = None
+        self.next = ()
+        self.hooks = None
         self.seq = next_seq()
 
     def name(self) -> str:

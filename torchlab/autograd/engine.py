@@ -49,6 +49,10 @@ class _Work:
 
     __slots__ = ("waiting", "grads", "owned", "array", "shape", "k")
 
+    array: Any  # of the engine's own sum: what arrives is added here
+    shape: Any
+    k: Any
+
     def __init__(self) -> None:
         self.waiting = 0
         self.grads: Any = None  # a tensor; for several outputs a list
@@ -140,7 +144,7 @@ def run(roots: Sequence[tuple[Any, Tensor]], *, keep: bool, create: bool, inputs
     return captured
 
 
-def run_plain(root: Any, g: Tensor, keep: bool) -> None:
+def run_plain(root: Any, g: Any, keep: bool) -> None:
     """The common case on its own: one root, all leaves, no second derivative, nobody listening.
 
     The same walk as `run`, with what it knows in two dictionaries and the checks of a gradient's

@@ -36,6 +36,8 @@ class FunctionNode(MultiNode):
         "function", "_to_save", "_saved", "_dirty", "_non_differentiable", "_materialize", "_needs", "_metas", "__dict__",
     )  # fmt: skip
     saves = ("_saved",)
+    _metas: tuple[bool, ...]
+    _needs: tuple[bool, ...]
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -187,7 +189,8 @@ def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges:
     ctx.next = tuple(edges)
     ctx.seq = next_seq()
     ctx.shape = ctx.k = None
-    outs, nr = [], 0
+    outs: list[Any] = []
+    nr = 0
     for r in results:
         if not isinstance(r, Tensor):
             outs.append(((), None))
@@ -218,7 +221,7 @@ def _rebase_view(ctx: FunctionNode, r: Tensor, nr: int) -> None:
 def _keep(ctx: FunctionNode, results: list[Any]) -> None:
     if ctx._to_save is None:
         return
-    kept = []
+    kept: list[Any] = []
     for t in ctx._to_save:
         if t is None:
             kept.append(None)

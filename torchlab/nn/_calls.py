@@ -263,7 +263,7 @@ def note_module(error: BaseException, module: Any) -> None:
         error.__dict__["_torchlab_module"] = (id(module), at)
         return
     inner, at = state
-    notes = getattr(error, "__notes__", ())
+    notes: list[str] = getattr(error, "__notes__", [])
     if at >= len(notes):
         return
     for path, m in module.named_modules():

@@ -15,7 +15,7 @@ from torchlab._core.tensor import Parameter, Tensor
 def _share(cls: type, data: Any) -> Any:
     """The same memory and version counter as `data`, without history, in a tensor of class
     `cls`."""
-    r = object.__new__(cls)
+    r: Any = object.__new__(cls)
     r._a, r._k, r._s = data._a, data._k, storage_of(data)
     r._e = r._v = r._g = None
     return r

@@ -17,20 +17,28 @@ def selected_backward(g: Any, dim: int, index: Any, shape: Any, keepdim: bool) -
 
 
 @vjp_helper
-def evenly_backward(g: Any, x: Any, value: Any, dim: Any, keepdim: bool) -> Any:
-    """The gradient of an extreme value: shared by all elements that equal it."""
-    shape = x._a.shape
-    kept = keep_reduced(value, shape, dim, keepdim)
-    mask = x == kept
+def evenly_backward(g: Any, x: Any, value: Any) -> Any:
+    """The gradient of an extreme or median of all elements: shared by those that equal it. NaN, if it
+    is the value, equals NaN."""
+    mask = x == value
     if x._k.dtype.is_floating_point:
-        mask = mask | (aten.isnan(x) & aten.isnan(kept))
-    count = aten.sum(mask, dim, True) if dim is not None else aten.sum(mask)
-    return aten.where(mask, keep_reduced(g, shape, dim, keepdim) / count, 0)
+        mask = mask | (aten.isnan(x) & aten.isnan(value))
+    return aten.where(mask, g / aten.sum(mask), 0)
+
+
+@vjp_helper
+def shared_backward(g: Any, x: Any, value: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of an extreme over dimensions: shared by the elements that equal it. As nothing
+    equals NaN, its neighbours get NaN, too."""
+    shape = x._a.shape
+    mask = x == keep_reduced(value, shape, dim, keepdim)
+    count = aten.sum(mask, dim, True) if shape else aten.sum(mask)
+    return keep_reduced(g, shape, dim, keepdim) / count * mask
 
 
 @vjp_helper
 def aminmax_backward(g0: Any, g1: Any, x: Any, low: Any, high: Any, dim: Any, keepdim: bool) -> Any:
     """The gradient of (minimum, maximum), of which one may be missing."""
-    a = evenly_backward(g0, x, low, dim, keepdim) if g0 is not None else None
-    b = evenly_backward(g1, x, high, dim, keepdim) if g1 is not None else None
+    a = shared_backward(g0, x, low, dim, keepdim) if g0 is not None else None
+    b = shared_backward(g1, x, high, dim, keepdim) if g1 is not None else None
     return a if b is None else b if a is None else a + b

@@ -43,7 +43,7 @@ def _extreme(name: str, doc: str) -> Any:
         public=False,
         tags=("reduction",),
         grad_name=f"{name.title()}Backward1",
-        vjp={"self": "evenly_backward(g, self, result, None, False)"},
+        vjp={"self": "evenly_backward(g, self, result)"},
         meta=lambda a: MetaArray((), a.dtype),
     )
     def full(xp: Any, a: Any) -> Any:
@@ -81,7 +81,7 @@ def _extreme(name: str, doc: str) -> Any:
         out=True,
         tags=("reduction",),
         meta=reduction_meta(),
-        vjp={"self": "evenly_backward(g, self, result, dim, keepdim)"},
+        vjp={"self": "shared_backward(g, self, result, dim, keepdim)"},
         public=False,
     )
     def over(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:

@@ -41,7 +41,7 @@ def _float_dtype(a: Any, _: Any = None) -> np.dtype:
 def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""
     shape = reduced_shape(a, dim, keepdim)
-    dims = reduced_dims(dim, a.ndim)
+    dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
     a = a.astype(_float_dtype(a), copy=False)
     a = a.reshape(1) if a.ndim == 0 else a
     if a.size == 0:

@@ -22,6 +22,7 @@ from torchlab._core.ops._reduce import (
     keep_reduced,
     reduced_dims,
     reduced_shape,
+    row_major,
     scalar_name,
     widened,
 )
@@ -119,7 +120,7 @@ def vector_norm_(xp: Any, a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any)
     a = widened(a) if is_half(made) else a.astype(made, copy=False)
     dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
     r = _norm(xp, a if a.ndim else a.reshape(1), float(ord), dims, keepdim)
-    return xp.asarray(r, dtype=_real(made)).reshape(shape)
+    return row_major(xp.asarray(r, dtype=_real(made))).reshape(shape)
 
 
 @vjp_helper

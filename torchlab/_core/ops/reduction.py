@@ -217,7 +217,7 @@ def mean(
     "Tensor",
     tags=("reduction",),
     vjp={
-        "self": "cast_back(masked(expand_reduced(g, self.shape, dim, keepdim), ~isnan(self)), "
+        "self": "cast_back(expand_reduced(g, self.shape, dim, keepdim) * ~isnan(self), "
         "self.dtype, self.device)"
     },
     half=False,
@@ -280,7 +280,7 @@ def _truth(xp: Any, a: Any, name: str, dim: Any, keepdim: bool) -> Any:
     ufunc = xp.logical_and if name == "all" else xp.logical_or
     made = _truth_dtype(a)
     if not dims or not a.ndim:
-        return xp.array(true, dtype=made)
+        return row_major(xp.array(true, dtype=made))
     return row_major(xp.asarray(ufunc.reduce(true, axis=dims, keepdims=keepdim), dtype=made))
 
 

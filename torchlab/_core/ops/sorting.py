@@ -218,7 +218,7 @@ def _median(name: str) -> Any:
         public=False,
         meta=lambda a: MetaArray((), a.dtype),
         tags=("reduction",),
-        vjp={"self": "evenly_backward(g, self, result, None, False)"},
+        vjp={"self": "evenly_backward(g, self, result)"},
         grad_name=f"{name.title()}Backward0",
     )
     def full(xp: Any, a: Any) -> Any:

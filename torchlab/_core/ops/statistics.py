@@ -47,16 +47,24 @@ def _moments(
             UserWarning,
             stacklevel=5,
         )
-    dims = reduced_dims(dim, a.ndim)
-    a = a.reshape(1) if a.ndim == 0 else a
+    dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
+    a = a if a.ndim else a.reshape(1)
     size = a.real.dtype.type(n)
     mean = accurate_sum(xp, a, dims, True, a.dtype) / size
     d = a - mean
     rest = accurate_sum(xp, d, dims, True, a.dtype) / size
-    squares = d.real * d.real + d.imag * d.imag if a.dtype.kind == "c" else d * d
-    v = accurate_sum(xp, squares, dims, True, squares.dtype) - size * (rest * xp.conj(rest)).real
-    v = xp.maximum(v, 0) / size.dtype.type(max(0.0, dof))
+    left = size.dtype.type(max(0.0, dof))
+    if a.dtype.kind == "c":
+        v = _spread(xp, d.real, rest.real, dims, size) / left
+        v = v + _spread(xp, d.imag, rest.imag, dims, size) / left
+    else:
+        v = _spread(xp, d, rest, dims, size) / left
     return v.reshape(shape), (mean + rest).reshape(shape)
+
+
+def _spread(xp: Any, d: Any, rest: Any, dims: tuple[int, ...], size: Any) -> Any:
+    """Σ d², corrected by the mean `rest` of d."""
+    return xp.maximum(accurate_sum(xp, d * d, dims, True, d.dtype) - size * rest * rest, 0)
 
 
 def _meta(both: bool) -> Any:
@@ -128,14 +136,15 @@ def std_mean_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
 
 @vjp_helper
 def var_backward(g: Any, x: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """2 (x − mean) / (n − correction); without degrees of freedom NaN at the mean, ∞ elsewhere."""
+    """2 (x − mean) / (n − correction). Without degrees of freedom, over all elements: NaN at the mean,
+    ∞ elsewhere."""
     shape = x._a.shape
     dof = reduced_count(shape, dim) - (1 if correction is None else correction)
     g = keep_reduced(g, shape, dim, keepdim)
     mean = aten.mean(x, reduced_dims(dim, len(shape)), True)
-    if dof <= 0:
+    if dim is None and dof <= 0:
         return g * aten.where(x == mean, float("nan"), float("inf"))
-    return (2.0 / dof) * g * (x - mean)
+    return (2.0 / dof if dof else float("inf")) * g * (x - mean)
 
 
 @vjp_helper

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
@@ -63,7 +63,8 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale the gradients in place by max_norm / (total_norm + 1e-6) where that is below 1."""
     with no_grad():
-        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        ratio: Any = float(max_norm) / cast(Any, total_norm + 1e-6)
+        factor = ratio.clamp(max=1.0)
         for g in _gradients(parameters):
             g.mul_(factor.to(g.device))
 

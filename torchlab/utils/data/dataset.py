@@ -10,7 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from torchlab._core.dispatch.registry import aten
 
@@ -124,7 +124,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from d
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self.datasets)  # type: ignore[arg-type]
+        return sum(len(cast(Any, d)) for d in self.datasets)
 
 
 class Subset(Dataset[T]):
