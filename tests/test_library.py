@@ -36,9 +36,7 @@ def _keep_weight(ctx, inputs, keyword_only_inputs, output) -> None:
     ctx.weight = keyword_only_inputs["weight"]
 
 
-weighted.register_autograd(
-    lambda ctx, gs: [g * ctx.weight for g in gs], setup_context=_keep_weight
-)
+weighted.register_autograd(lambda ctx, gs: [g * ctx.weight for g in gs], setup_context=_keep_weight)
 
 
 @custom_op("tests::fill_three", mutates_args={"x"})
@@ -145,11 +143,16 @@ def test_refused_definitions() -> None:
         torchlab.library.register_fake("tests::absent", lambda x: x)
 
 
-def _hints(x: Tensor, y: Tensor | None, n: int, f: float = 1.0, *, s: str = "q", l: list[int]) -> tuple[Tensor, int]: ...  # noqa: E741
+def _hints(
+    x: Tensor, y: Tensor | None, n: int, f: float = 1.0, *, s: str = "q", l: list[int]
+) -> tuple[Tensor, int]: ...
 
 
 def test_infer_schema() -> None:
-    text = "(Tensor(a0!) x, Tensor? y, SymInt n, float f=1.0, *, str s=\"q\", SymInt[] l) -> (Tensor, SymInt)"
+    text = (
+        "(Tensor(a0!) x, Tensor? y, SymInt n, float f=1.0, *, "
+        'str s="q", SymInt[] l) -> (Tensor, SymInt)'
+    )
     assert infer_schema(_hints, mutates_args={"x"}) == text
     assert infer_schema(fill_three_like, mutates_args="unknown", op_name="f") == (
         "f(Tensor(a0!) x, Tensor(a1!)[] y) -> ()"
@@ -167,7 +170,8 @@ def fill_three_like(x: Tensor, y: list[Tensor]) -> None: ...
 
 def test_opcheck() -> None:
     x = torchlab.tensor([1.0], requires_grad=True)
-    done = {n: "SUCCESS" for n in ("test_schema", "test_autograd_registration", "test_faketensor")}
+    names = ("test_schema", "test_autograd_registration", "test_faketensor")
+    done = dict.fromkeys(names, "SUCCESS")
     assert opcheck(sine, (x,)) == done
     assert opcheck(torchlab.ops.aten.mul.Tensor, (x, x)) == done
 
@@ -179,7 +183,9 @@ def test_opcheck() -> None:
     with pytest.raises(OpCheckError, match="changed its argument 'x'"):
         opcheck(liar, (torchlab.zeros(2),))
     liar.register_fake(lambda x: x.new_empty(5))
-    assert "foretells" not in str(opcheck(liar, (x,), test_utils="test_faketensor", raise_exception=False))
+    assert "foretells" not in str(
+        opcheck(liar, (x,), test_utils="test_faketensor", raise_exception=False)
+    )
     with pytest.raises(OpCheckError, match=r"shape \(1,\), but the fake one has \(5,\)"):
         opcheck(liar, (x,), test_utils=["test_faketensor"])
     with pytest.raises(ValueError, match="unknown test_utils"):

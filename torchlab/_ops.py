@@ -41,7 +41,7 @@ class Form:
         return f"{self.op.namespace}.{self.name}.{self.overload}"
 
     def __repr__(self) -> str:
-        return f"<torchlab op {self.op.namespace}::{self.name}.{self.overload} ({self.kind} of {self.op})>"
+        return f"<torchlab op {str(self).replace('.', '::', 1)} ({self.kind} of {self.op})>"
 
 
 class OpOverloadPacket:
@@ -66,7 +66,8 @@ class OpOverloadPacket:
         overload = self._found.get(name)
         if overload is None:
             raise AttributeError(
-                f"The underlying op of '{self}' has no overload name '{name}'; it has {', '.join(self._found)}"
+                f"The underlying op of '{self}' has no overload name '{name}'; it has "
+                f"{', '.join(self._found)}"
             )
         return overload
 
@@ -89,7 +90,9 @@ class OpNamespace:
     def __getattr__(self, name: str) -> OpOverloadPacket:
         found, face = _overloads(self.__name__, name)
         if not found:
-            raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
+            raise AttributeError(
+                f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
+            )
         packet = OpOverloadPacket(self.__name__, name, found, face)
         if self.__name__ == "aten":  # custom operators may be defined anew
             self.__dict__[name] = packet
@@ -112,7 +115,11 @@ def _overloads(namespace: str, name: str) -> tuple[dict[str, Any], Any]:
         found: dict[str, Any] = dict(declared)
         for overload, op in declared.items():
             if op.out_form:
-                out = "out" if len(declared) == 1 or overload in ("default", "Tensor") else f"{overload}_out"
+                out = (
+                    "out"
+                    if len(declared) == 1 or overload in ("default", "Tensor")
+                    else f"{overload}_out"
+                )
                 found.setdefault(out, Form(op, "out", out))
         return found, registry.aten.__getattr__(name) if name in registry.FACES else None
     declared = registry.OPS.get(name[:-1], {}) if name.endswith("_") else {}

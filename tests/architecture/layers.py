@@ -36,7 +36,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     _each("fx"),
     # 8
     _each(
-        "amp serialization cuda sim accelerator profiler library testing "
+        "amp serialization cuda sim accelerator profiler _ops library testing "
         "ao quantization distributed"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torchlab.fx.names import Names, snake
-from torchlab.fx.node import Node, map_arg, target_name
+from torchlab.fx.node import Node, callable_name, map_arg, target_name
 from torchlab.fx.python_code import PythonCode, python_code
 
 __all__ = ["Graph", "PythonCode"]
@@ -101,7 +101,7 @@ class Graph:
         if op == "output":
             return "output"
         if op == "call_function":
-            return snake(getattr(target, "__name__", type(target).__name__))
+            return snake(callable_name(target))
         if op in ("placeholder", "call_method"):
             return target.lstrip("*").strip("_") if op == "call_method" else target.lstrip("*")
         return target.replace(".", "_")

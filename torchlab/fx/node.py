@@ -171,7 +171,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effects or _writes(getattr(self.target, "__name__", ""))
+            return self.target in _side_effects or _writes(callable_name(self.target))
         if self.op == "call_method":
             return _writes(self.target)
         if self.op == "call_module":
@@ -225,12 +225,17 @@ def format_arg(arg: Any) -> str:
     return f"%{arg.name}" if isinstance(arg, Node) else repr(arg) if isinstance(arg, str) else str(arg)
 
 
+def callable_name(fn: Any) -> str:
+    """The short name of a callable; operators of the registry have theirs in `name`."""
+    return getattr(fn, "__name__", None) or (fn.name if hasattr(fn, "schema") else type(fn).__name__)
+
+
 def target_name(target: Any) -> str:
     """The dotted name of a callable, for people."""
-    name = getattr(target, "__name__", None) or type(target).__name__
-    op = getattr(target, "op", None)
+    name = callable_name(target)
+    op = target if hasattr(target, "schema") else getattr(target, "op", None)
     if op is not None and hasattr(op, "namespace"):
-        return f"torch.ops.{op}" if not op.public else f"torch.{name}"
+        return f"torch.ops.{op}" if op is target or not op.public else f"torch.{name}"
     module = getattr(target, "__module__", "") or ""
     if module == "_operator":
         module = "operator"

@@ -13,7 +13,7 @@ from torchlab._core.device import device
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.generate.source import ident
 from torchlab.fx.names import Names
-from torchlab.fx.node import Node, type_text
+from torchlab.fx.node import Node, callable_name, type_text
 
 if TYPE_CHECKING:
     from torchlab.fx.graph import Graph
@@ -163,7 +163,9 @@ class _Writer:
 
     def function(self, fn: Any) -> str:
         """A name for a callable: as users write it where there is such a name, else a global."""
-        name = getattr(fn, "__name__", type(fn).__name__)
+        name = callable_name(fn)
+        if hasattr(fn, "schema"):  # an operator of the registry itself
+            return self.torch(f"ops.{fn}", fn) or self.bind(ident(fn), fn)
         module = getattr(fn, "__module__", "") or ""
         if module == "builtins" and getattr(sys.modules["builtins"], name, None) is fn:
             return name

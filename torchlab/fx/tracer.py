@@ -6,6 +6,7 @@ While it runs, calls of modules, reads of parameters, functions named by `wrap` 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import sys
@@ -180,7 +181,7 @@ class Tracer:
             else:
                 stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
                 default = () if p.default is p.empty else (p.default,)
-                annotated = p.annotation if isinstance(p.annotation, type) else None
+                annotated = p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None
                 value = self.proxy(self.create_node("placeholder", stars + p.name, default, {}, type_expr=annotated))
             if p.kind is p.VAR_POSITIONAL:
                 args.append(value)  # one proxy stands for all of them
@@ -219,10 +220,10 @@ class Tracer:
                 put(functional.__dict__, name, self._whole(fn))
         for name, face in registry.FACES.items():
             key = f"FACE_{name}"
-            if hasattr(face, "body") and face.name == name and "function" in face._cache and key in NAMESPACE:
+            if hasattr(face, "body") and face.name == name and face.function is not face.body and key in NAMESPACE:
                 put(NAMESPACE, key, self._whole(face.body, face.function))
         for table, name in _WRAPPED.values():
-            fn = table.get(name, getattr(__import__("builtins"), name, None))
+            fn = table.get(name, getattr(builtins, name, None))
             if callable(fn):
                 put(table, name, self._whole(fn))
         for module in self.autowrap_modules:

@@ -16,6 +16,6 @@ from torchlab.library.infer_schema import infer_schema
 from torchlab.library.opcheck import OpCheckError, opcheck
 
 __all__ = [
-    "CustomOpDef", "OpCheckError", "custom_op", "infer_schema", "opcheck", "register_autograd", "register_fake",
-    "register_kernel",
+    "CustomOpDef", "OpCheckError", "custom_op", "infer_schema", "opcheck", "register_autograd",
+    "register_fake",    "register_kernel",
 ]  # fmt: skip

@@ -49,8 +49,17 @@ class CustomOpDef:
         self._setup_context: Callable[..., Any] | None = None
         self.__name__ = name
         self.__doc__ = fn.__doc__
-        self.op = Op(name + schema, family="tensorwise", kernel=self._run, meta=self._meta, method=False,
-                     spaces=(), public=False, namespace=namespace, doc=fn.__doc__ or "")  # fmt: skip
+        self.op = Op(
+            name + schema,
+            family="tensorwise",
+            kernel=self._run,
+            meta=self._meta,
+            method=False,
+            spaces=(),
+            public=False,
+            namespace=namespace,
+            doc=fn.__doc__ or "",
+        )
         arguments = self.op.schema.arguments
         self._mutated = [i for i, a in enumerate(arguments) if a.write]
         self._positional = sum(not a.kwarg_only for a in arguments)
@@ -68,7 +77,9 @@ class CustomOpDef:
 
     # ---- registrations ----
 
-    def register_kernel(self, device_types: str | Iterable[str] | None, fn: Callable[..., Any] | None = None) -> Any:
+    def register_kernel(
+        self, device_types: str | Iterable[str] | None, fn: Callable[..., Any] | None = None
+    ) -> Any:
         """Use `fn` for tensors on these devices ("cpu", "sim", "cuda"; None: on all)."""
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,19 +93,22 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Let `fn` tell the outputs' shapes and dtypes: it gets tensors without data and returns such."""
+        """Let `fn` tell the outputs' shapes and dtypes: it gets and returns tensors
+        without data."""
         self._fake = fn
         return fn
 
-    def register_autograd(self, backward: Callable[..., Any], /, *,
-                          setup_context: Callable[..., Any] | None = None) -> None:  # fmt: skip
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """Register `backward(ctx, *grads)`, which returns one gradient for each positional input.
         `setup_context(ctx, inputs, output)` saves what it needs (with keyword-only arguments:
         `setup_context(ctx, inputs, keyword_only_inputs, output)`)."""
         if self._mutated or any(r.alias for r in self.op.schema.returns):
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self} with schema "
-                f"{self._namespace}::{self.op.schema}. Please create a functional operator and register an autograd "
+                f"{self._namespace}::{self.op.schema}. Please create a functional operator and "
+                "register an autograd "
                 "formula for that."
             )
         self._backward = backward
@@ -134,7 +148,8 @@ class CustomOpDef:
         fn = self._kernels.get(device) or self._default
         if fn is None:
             raise NotImplementedError(
-                f"Could not run '{self._qualname}' with arguments from the '{device.upper()}' backend: it has kernels for "
+                f"Could not run '{self._qualname}' with arguments from the '{device.upper()}' "
+                "backend: it has kernels for "
                 f"{sorted(self._kernels)}. Register one with register_kernel({device!r})."
             )
         return fn
@@ -145,7 +160,8 @@ class CustomOpDef:
         if not self.op.schema.returns:
             return lambda *args, **kwargs: None
         raise RuntimeError(
-            f"There was no fake impl registered for {self}. This is necessary for compile, export and tensors on the "
+            f"There was no fake impl registered for {self}. This is necessary for compile, export "
+            "and tensors on the "
             "meta device. Please use `register_fake` to add one."
         )
 
@@ -160,7 +176,13 @@ class CustomOpDef:
             return meta_tensor(MetaArray(tuple(x.shape), x.dtype), dt.from_numpy(x.dtype))
 
         def array(x: Any) -> Any:
-            return type(x)(array(y) for y in x) if type(x) in (list, tuple) else x._a if isinstance(x, Tensor) else x
+            return (
+                type(x)(array(y) for y in x)
+                if type(x) in (list, tuple)
+                else x._a
+                if isinstance(x, Tensor)
+                else x
+            )
 
         return array(self._invoke(tuple(tensor(x) for x in args)))
 
@@ -170,14 +192,17 @@ class CustomOpDef:
             s = storage_of(t)
             if id(s) in seen:
                 raise RuntimeError(
-                    f"{self._qualname}: The output of this custom operator (1) must not also be an input to this custom "
-                    "operator and (2) may not alias any inputs to this custom operator or other returns. Return a clone "
+                    f"{self._qualname}: The output of this custom operator (1) must not also be "
+                    "an input to this custom "
+                    "operator and (2) may not alias any inputs to this custom operator or other "
+                    "returns. Return a clone "
                     "of the tensor instead (x.clone())."
                 )
             seen.add(id(s))
 
     def _record(self, args: tuple[Any, ...]) -> Any:
-        """Run the operator as one node of the tape. Lists of tensors are spread for the tape's sake."""
+        """Run the operator as one node of the tape. Lists of tensors are spread for the
+        tape's sake."""
         n = self._positional
         keyword = {a.name: x for a, x in zip(self.op.schema.arguments[n:], args[n:], strict=True)}
         spread = [len(x) if type(x) in (list, tuple) and tensors_in(x) else None for x in args[:n]]
@@ -201,7 +226,8 @@ class CustomOpDef:
             def backward(ctx: Any, *grads: Any) -> Any:
                 if self._backward is None:
                     raise RuntimeError(
-                        f"Trying to backward through {self.op} but no autograd formula was registered. Please use "
+                        f"Trying to backward through {self.op} but no autograd formula was "
+                        "registered. Please use "
                         "register_autograd to add one."
                     )
                 given = (list(grads),) if shape[0] is list else grads
@@ -209,7 +235,8 @@ class CustomOpDef:
                 results = results if isinstance(results, tuple) else (results,)
                 if len(results) != n:
                     raise RuntimeError(
-                        f"{self._qualname}: backward returned an incorrect number of gradients (expected {n}, got "
+                        f"{self._qualname}: backward returned an incorrect number of gradients "
+                        f"(expected {n}, got "
                         f"{len(results)}): one for each positional input, None where there is none"
                     )
                 return tuple(_flatten(results, spread))
@@ -239,8 +266,15 @@ def _gather(values: Sequence[Any], spread: list[int | None]) -> tuple[Any, ...]:
     return tuple(next(rest) if n is None else [next(rest) for _ in range(n)] for n in spread)
 
 
-def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
-              device_types: str | Sequence[str] | None = None, schema: str | None = None) -> Any:  # fmt: skip
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> Any:
     """Make the decorated function an operator called `namespace::name`.
 
     mutates_args: names of the arguments it writes to, or "unknown" for all tensors.
@@ -269,7 +303,10 @@ def definition_of(op: Any) -> CustomOpDef:
         op = CUSTOM.get(namespace, {}).get(name, {}).get("default", op)
     owner = getattr(getattr(op, "kernel", None), "__self__", None)
     if not isinstance(owner, CustomOpDef):
-        raise RuntimeError(f"{op}: there is no custom operator of that name; define it with torchlab.library.custom_op")
+        raise RuntimeError(
+            f"{op}: there is no custom operator of that name; define it with "
+            "torchlab.library.custom_op"
+        )
     return owner
 
 
@@ -284,10 +321,18 @@ def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None 
     return definition_of(op).register_kernel(device_types, func)
 
 
-def register_autograd(op: Any, backward: Callable[..., Any], /, *,
-                      setup_context: Callable[..., Any] | None = None) -> None:  # fmt: skip
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+) -> None:
     """`CustomOpDef.register_autograd` by the operator's name."""
     definition_of(op).register_autograd(backward, setup_context=setup_context)
 
 
-__all__ = ["CustomOpDef", "custom_op", "definition_of", "register_autograd", "register_fake", "register_kernel"]
+__all__ = [
+    "CustomOpDef",
+    "custom_op",
+    "definition_of",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]

@@ -17,7 +17,8 @@ from torchlab._core.dtype import dtype
 from torchlab._core.tensor import Tensor
 
 _PLAIN: dict[Any, str] = {
-    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtype: "ScalarType", device: "Device",
+    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtype: "ScalarType",
+    device: "Device",
 }  # fmt: skip
 _RETURNED = ("Tensor", "SymInt", "float", "bool", "Scalar")
 _SEQUENCES = (list, collections.abc.Sequence)
@@ -38,9 +39,18 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
     try:
         hints = typing.get_type_hints(prototype_function)
     except NameError as error:
-        refuse(f"Unsupported type annotation: {error}. Types must be importable where the function is defined.")
+        refuse(
+            f"Unsupported type annotation: {error}. Types must be importable where the function "
+            "is defined."
+        )
     everything = mutates_args == "unknown"
-    mutated = set() if everything else {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
+    mutated = (
+        set()
+        if everything
+        else {mutates_args}
+        if isinstance(mutates_args, str)
+        else set(mutates_args)
+    )
     unseen = set(mutated)
     parts: list[str] = []
     starred = False
@@ -55,24 +65,37 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         text = _type(hints[name])
         if text is None:
             if typing.get_origin(hints[name]) is tuple:
-                refuse(f"Parameter {name} has unsupported type {hints[name]}. Tuple inputs are not supported: use list.")
+                refuse(
+                    f"Parameter {name} has unsupported type {hints[name]}. Tuple inputs are not "
+                    "supported: use list."
+                )
             refuse(f"Parameter {name} has unsupported type {hints[name]}.")
         if name in mutated or (everything and text.startswith("Tensor")):
             if not text.startswith("Tensor"):
-                refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
-            text = f"Tensor(a{i}!){text[len('Tensor'):]}"
+                refuse(
+                    f"Parameter {name} is in mutable_args but only Tensors or collections of "
+                    "Tensors can be mutated"
+                )
+            text = f"Tensor(a{i}!){text[len('Tensor') :]}"
             unseen.discard(name)
-        parts.append(f"{text} {name}" if p.default is p.empty else f"{text} {name}={_default(name, p.default, refuse)}")
+        parts.append(
+            f"{text} {name}"
+            if p.default is p.empty
+            else f"{text} {name}={_default(name, p.default, refuse)}"
+        )
     if unseen:
         refuse(
-            f"{unseen} in mutates_args were not found in the custom op's signature. mutates_args should contain the names "
-            "of all args that the custom op mutates, or just the string 'unknown' if you don't know."
+            f"{unseen} in mutates_args were not found in the custom op's signature. mutates_args "
+            "should contain the names "
+            "of all args that the custom op mutates, or just the string 'unknown' if you don't "
+            "know."
         )
     if "return" not in hints:
         refuse("No return type annotation was provided. Please add one.")
     returned = _return(hints["return"])
     if returned is None:
-        refuse(f"Return has unsupported type {hints['return']}. The valid types are: Tensor, list[Tensor], int, float, bool, "
+        refuse(f"Return has unsupported type {hints['return']}. The valid types are: "
+               "Tensor, list[Tensor], int, float, bool, "
                "numbers, and tuples of them.")  # fmt: skip
     return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
 
@@ -91,12 +114,22 @@ def _type(hint: Any) -> str | None:
     if members is not None:
         optional = type(None) in members
         members.discard(type(None))
-        inner = "Scalar" if members == {int, float, bool} else _type(members.pop()) if len(members) == 1 else None
+        inner = (
+            "Scalar"
+            if members == {int, float, bool}
+            else _type(members.pop())
+            if len(members) == 1
+            else None
+        )
         return None if inner is None else inner + "?" if optional else inner
     if typing.get_origin(hint) in _SEQUENCES:
         (element,) = typing.get_args(hint)
         inner = _type(element)
-        return None if inner is None or "[" in inner or inner.endswith("?") and inner != "Tensor?" else inner + "[]"
+        return (
+            None
+            if inner is None or "[" in inner or inner.endswith("?") and inner != "Tensor?"
+            else inner + "[]"
+        )
     return None
 
 
@@ -117,4 +150,8 @@ def _return(hint: Any) -> str | None:
         inner = [_return(x) for x in typing.get_args(hint)]
         return None if None in inner or "()" in inner else f"({', '.join(inner)})"  # type: ignore[arg-type]
     text = _type(hint)
-    return text if text in _RETURNED or text == "Tensor[]" and typing.get_origin(hint) is list else None
+    return (
+        text
+        if text in _RETURNED or text == "Tensor[]" and typing.get_origin(hint) is list
+        else None
+    )

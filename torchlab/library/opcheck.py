@@ -45,7 +45,8 @@ def _outputs(result: Any) -> list[Tensor]:
 
 
 def _schema(op: Any, args: list[Any]) -> None:
-    """Inputs not marked as written stay as they were; outputs not marked as views share no memory."""
+    """Inputs not marked as written stay as they were; outputs not marked as views share no
+    memory."""
     arguments = op.schema.arguments
     with no_grad():
         args = _each(args, _copy)
@@ -55,9 +56,12 @@ def _schema(op: Any, args: list[Any]) -> None:
         if not a.write and a.type.base == "Tensor" and x is not None:
             pairs = zip(x, old, strict=True) if type(x) in (list, tuple) else [(x, old)]
             for t, array in pairs:
-                if isinstance(t, Tensor) and not np.array_equal(t._a, array, equal_nan=t._k.differentiable):
+                if isinstance(t, Tensor) and not np.array_equal(
+                    t._a, array, equal_nan=t._k.differentiable
+                ):
                     raise OpCheckError(
-                        f"test_schema failed: {op} changed its argument '{a.name}', which its schema does not mark as "
+                        f"test_schema failed: {op} changed its argument '{a.name}', which its "
+                        "schema does not mark as "
                         f"written: {op.schema}. Name it in mutates_args."
                     )
     if any(r.alias for r in op.schema.returns):
@@ -65,11 +69,15 @@ def _schema(op: Any, args: list[Any]) -> None:
     inputs = {id(storage_of(t)) for t in tensors_in(args)}
     for o in _outputs(result):
         if id(storage_of(o)) in inputs:
-            raise OpCheckError(f"test_schema failed: an output of {op} shares memory with an input, but {op.schema} says no view")
+            raise OpCheckError(
+                f"test_schema failed: an output of {op} shares memory with an input, but "
+                f"{op.schema} says no view"
+            )
 
 
 def _autograd(op: Any, args: list[Any]) -> None:
-    """If an input wants a gradient, the outputs have one and backward gives every input its shape."""
+    """If an input wants a gradient, the outputs have one and backward gives every input its
+    shape."""
     args = _each(args, _copy)
     wanted = [t for t in tensors_in(args) if edge_of(t) is not None]
     if not wanted or any(a.write for a in op.schema.arguments):
@@ -79,7 +87,10 @@ def _autograd(op: Any, args: list[Any]) -> None:
         return  # calling backward says what to register
     outputs = [o for o in _outputs(op.core(*args)) if o._k.differentiable]
     if outputs and all(edge_of(o) is None for o in outputs):
-        raise OpCheckError(f"test_autograd_registration failed: the outputs of {op} have no grad_fn though an input requires grad")
+        raise OpCheckError(
+            f"test_autograd_registration failed: the outputs of {op} have no grad_fn though an "
+            "input requires grad"
+        )
     outputs = [o for o in outputs if edge_of(o) is not None]
     if not outputs:
         return
@@ -87,7 +98,8 @@ def _autograd(op: Any, args: list[Any]) -> None:
     for t, g in zip(wanted, found, strict=True):
         if g is not None and tuple(g.shape) != tuple(t.shape):
             raise OpCheckError(
-                f"test_autograd_registration failed: backward of {op} gave a gradient of shape {list(g.shape)} for an input of "
+                f"test_autograd_registration failed: backward of {op} gave a gradient of shape "
+                f"{list(g.shape)} for an input of "
                 f"shape {list(t.shape)}"
             )
 
@@ -105,19 +117,30 @@ def _fake(op: Any, args: list[Any]) -> None:
         except RuntimeError as error:
             raise OpCheckError(f"test_faketensor failed: {op}: {error}") from error
     if len(real) != len(fake):
-        raise OpCheckError(f"test_faketensor failed: {op} has {len(real)} outputs, but foretells {len(fake)}")
+        raise OpCheckError(
+            f"test_faketensor failed: {op} has {len(real)} outputs, but foretells {len(fake)}"
+        )
     for i, (r, f) in enumerate(zip(real, fake, strict=True)):
         for fact, a, b in (("shape", tuple(r.shape), tuple(f.shape)), ("dtype", r.dtype, f.dtype),
                            ("stride", strides_of(r), strides_of(f))):  # fmt: skip
             if a != b and not (fact == "stride" and r._a.size == 0):
-                raise OpCheckError(f"test_faketensor failed: output {i} of {op} has {fact} {a}, but the fake one has {b}")
+                raise OpCheckError(
+                    f"test_faketensor failed: output {i} of {op} has {fact} {a}, but the fake one "
+                    f"has {b}"
+                )
 
 
 _TESTS = {"test_schema": _schema, "test_autograd_registration": _autograd, "test_faketensor": _fake}
 
 
-def opcheck(op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, *,
-            test_utils: str | Sequence[str] = tuple(_TESTS), raise_exception: bool = True) -> dict[str, Any]:  # fmt: skip
+def opcheck(
+    op: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = tuple(_TESTS),
+    raise_exception: bool = True,
+) -> dict[str, Any]:
     """Check `op` (what `custom_op` gave, or an overload in `torchlab.ops`) with example arguments.
 
     Gives {"test_schema": "SUCCESS", ...}; raises OpCheckError at the first failure, or puts the

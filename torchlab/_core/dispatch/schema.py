@@ -46,7 +46,10 @@ _MARKER_RE = re.compile(r"\s*(\*|\.\.\.)\s*([,)])")
 _EMPTY_RE = re.compile(r"\s*\)")
 _ARROW_RE = re.compile(r"\s*->\s*")
 _END_RE = re.compile(r"\s*$")
-_ALIAS_RE = re.compile(r"\(\s*([a-z*](?:\s*\|\s*[a-z*])*)\s*(!)?\s*(?:->\s*([a-z*|\s]+?))?\s*\)")
+_SET = r"(?:[a-z]\d*|\*)"  # an alias set: a, a0, or * for all
+_ALIAS_RE = re.compile(
+    rf"\(\s*({_SET}(?:\s*\|\s*{_SET})*)\s*(!)?\s*(?:->\s*([a-z0-9*|\s]+?))?\s*\)"
+)
 _ESCAPES = str.maketrans({
     "\\": "\\\\", '"': '\\"', "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r",
     "\f": "\\f", "\v": "\\v", "\a": "\\a", "\b": "\\b",

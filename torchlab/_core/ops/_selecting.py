@@ -18,8 +18,8 @@ def selected_backward(g: Any, dim: int, index: Any, shape: Any, keepdim: bool) -
 
 @vjp_helper
 def evenly_backward(g: Any, x: Any, value: Any) -> Any:
-    """The gradient of an extreme or median of all elements: shared by those that equal it. NaN, if it
-    is the value, equals NaN."""
+    """The gradient of an extreme or median of all elements: shared by those that equal it. NaN, if
+    it is the value, equals NaN."""
     mask = x == value
     if x._k.dtype.is_floating_point:
         mask = mask | (aten.isnan(x) & aten.isnan(value))

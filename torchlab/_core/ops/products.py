@@ -231,5 +231,5 @@ def cumprod_zeros_double_backward(c: Any, g: Any, x: Any, dim: int, needs: Any) 
     to_g = aten.sum(cotangent * q, dim) if needs[0] else None
     if not needs[1]:
         return to_g, None
-    inner = cumprod_backward(cotangent * _conj(aten.unsqueeze(g, dim)), pairs, q, dim + 1)
+    inner = cumprod_backward(_conj(cotangent) * aten.unsqueeze(g, dim), pairs, q, dim + 1)
     return to_g, aten.sum(aten.where(eye, 0, inner), dim)

@@ -136,8 +136,8 @@ def std_mean_(xp: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
 
 @vjp_helper
 def var_backward(g: Any, x: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """2 (x − mean) / (n − correction). Without degrees of freedom, over all elements: NaN at the mean,
-    ∞ elsewhere."""
+    """2 (x − mean) / (n − correction). Without degrees of freedom, over all elements: NaN at the
+    mean, ∞ elsewhere."""
     shape = x._a.shape
     dof = reduced_count(shape, dim) - (1 if correction is None else correction)
     g = keep_reduced(g, shape, dim, keepdim)

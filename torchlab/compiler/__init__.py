@@ -1,0 +1,25 @@
+"""`torch.compiler`: a function as graphs, and the graphs as generated kernels.
+
+    @torch.compile
+    def f(x, w): return torch.nn.functional.gelu(x * w).sum(-1)
+
+Source: https://docs.pytorch.org/docs/2.13/torch.compiler.html
+"""
+
+from torchlab.compiler.api import (
+    ExplainOutput,
+    compile,
+    disable,
+    explain,
+    is_compiling,
+    is_dynamo_compiling,
+    reset,
+)
+from torchlab.compiler.backends import InvalidBackend, list_backends
+from torchlab.compiler.function import CompiledFunction, Unsupported
+from torchlab.compiler.optimized_module import OptimizedModule
+
+__all__ = [
+    "CompiledFunction", "ExplainOutput", "InvalidBackend", "OptimizedModule", "Unsupported", "compile", "disable",
+    "explain", "is_compiling", "is_dynamo_compiling", "list_backends", "reset",
+]  # fmt: skip

@@ -1,0 +1,96 @@
+"""Cutting the joint graph: what the forward must keep, and a graph for each side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchlab._core.tensor import Tensor
+from torchlab.compiler.aot.joint import Joint
+from torchlab.fx.graph import Graph
+from torchlab.fx.node import Node
+
+CHEAP = frozenset(("t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "squeeze", "detach", "alias"))
+"""Views are made again in backward rather than kept."""
+
+
+@dataclass
+class Parts:
+    """forward returns its outputs and then `saved` values; backward takes these, then the tangents, then the
+    extra tensors, and returns the gradients of `wanted` inputs.
+
+    saved: (kind, number): "input" i, "output" i, or "value" i (the forward's i-th extra result).
+    """
+
+    forward: Graph
+    backward: Graph
+    saved: list[tuple[str, int]]
+    values: int
+    wanted: list[int]
+    extra: list[Tensor]
+
+
+def partition(graph: Graph, j: Joint) -> Parts:
+    """Keep what backward reads of the forward; views are recomputed from what they look at."""
+    nodes = list(graph.nodes)
+    wanted = sorted(j.gradients)
+    needed = _closure([j.gradients[i] for i in wanted], j)
+    keep: dict[Node, None] = {}
+    again: set[Node] = set()
+
+    def want(n: Node) -> None:
+        if n not in j.forward:
+            return
+        name = getattr(n.target, "name", "") if n.op == "call_function" else ""
+        if name in CHEAP:
+            again.add(n)
+            for m in n.all_input_nodes:
+                want(m)
+        else:
+            keep.setdefault(n)
+
+    for n in nodes:
+        if n in needed and n not in j.forward:
+            for m in n.all_input_nodes:
+                want(m)
+    for i in wanted:
+        want(j.gradients[i])
+    inputs = {n: i for i, n in enumerate(j.inputs)}
+    outputs = {n: i for i, n in enumerate(j.outputs)}
+    saved: list[tuple[str, int]] = []
+    values: list[Node] = []
+    for n in keep:
+        if n in inputs:
+            saved.append(("input", inputs[n]))
+        elif n in outputs:
+            saved.append(("output", outputs[n]))
+        else:
+            saved.append(("value", len(values)))
+            values.append(n)
+    forward, table = Graph(), {}
+    for n in nodes:
+        if n in j.forward:
+            table[n] = forward.node_copy(n, lambda m: table[m])
+    forward.output([table[n] for n in (*j.outputs, *values)])
+    forward.eliminate_dead_code()
+    backward, back = Graph(), {}
+    for n in (*keep, *j.tangents, *(n for n, _ in j.extra)):
+        back[n] = backward.placeholder(n.name)
+        back[n].meta = dict(n.meta)
+    for n in nodes:
+        if n not in back and (n in needed and n not in j.forward or n in again):
+            back[n] = backward.node_copy(n, lambda m: back[m])
+    backward.output([back[j.gradients[i]] for i in wanted])
+    backward.eliminate_dead_code()
+    return Parts(forward, backward, saved, len(values), wanted, [t for _, t in j.extra])
+
+
+def _closure(ends: list[Node], j: Joint) -> set[Node]:
+    """The nodes of backward that the gradients depend on."""
+    found: set[Node] = set()
+    stack = list(ends)
+    while stack:
+        n = stack.pop()
+        if n not in found and n not in j.forward:
+            found.add(n)
+            stack += n.all_input_nodes
+    return found
