@@ -288,7 +288,7 @@ def test_fusion_of_a_real_program() -> None:
     assert all("library call" in r["reason"] for r in snapshot["rejections"])
     nodes = {n["id"]: n for n in snapshot["nodes"]}
     assert (
-        nodes["h"]["op"] == "exp(self) * 2"
+        nodes["h"]["op"] == "exp(x) * 2"
         and nodes["s"]["op"] == "sum"
         and nodes["e"]["op"] == "sorted"
     )

@@ -57,6 +57,7 @@ class Node:
     k: Any
     hooks: Hooks | None
     seq: int
+    used: Any = None  # numbers of the outputs that have a gradient; None: all
     outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import torchlab
+from tests.core.ops.samples import ARGUMENTS, declared, samples
 from torchlab import Tensor
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import meta_tensor
@@ -19,7 +20,6 @@ from torchlab._core.dispatch.modes import tensors_in
 from torchlab._core.dispatch.op import Op
 from torchlab._core.tape import AccumulateGrad, Out, geometry
 from torchlab._core.tensor import strides_of
-from tests.core.ops.samples import ARGUMENTS, declared, samples
 from torchlab.autograd import gradcheck, gradgradcheck
 
 OPS = declared()
@@ -58,25 +58,37 @@ def _no_data(t: Tensor) -> Tensor:
 
 def _apart(t: Tensor) -> Tensor:
     """The same values with gaps and dimensions reversed in memory."""
-    a = np.empty([2 * n for n in reversed(t._a.shape)], t._a.dtype).T[(slice(None, None, 2),) * t._a.ndim]
+    a = np.empty([2 * n for n in reversed(t._a.shape)], t._a.dtype).T[
+        (slice(None, None, 2),) * t._a.ndim
+    ]
     a = a if isinstance(a, np.ndarray) else np.empty((), t._a.dtype)
     a[...] = t._a
     return torchlab.from_numpy(a)
 
 
 def test_there_are_no_samples_for_nothing() -> None:
-    known = {f"{op.name}.{op.overload}" for op in OPS} | {op.name for op in OPS if op.overload == "default"}
+    known = {f"{op.name}.{op.overload}" for op in OPS} | {
+        op.name for op in OPS if op.overload == "default"
+    }
     assert set(ARGUMENTS) <= known
 
 
-@_ids([op for op in OPS if op.name not in SHAPE_FROM_DATA])
-@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+# They refuse gaps, or give a geometry in the storage of their own.
+WANT_CONTIGUOUS = frozenset({"view", "_unsafe_view", "view_as", "as_strided"})
+
+
+def _layouts(ops: list[Op]) -> Any:
+    cases = [(op, layout) for op in ops for layout in ("contiguous", "strided")]
+    cases = [(op, x) for op, x in cases if x == "contiguous" or op.name not in WANT_CONTIGUOUS]
+    ids = [f"{op.name}.{op.overload}-{x}" for op, x in cases]
+    return pytest.mark.parametrize(("op", "layout"), cases, ids=ids)
+
+
+@_layouts([op for op in OPS if op.name not in SHAPE_FROM_DATA])
 def test_meta_rule_foretells_shape_strides_and_dtype(op: Op, layout: str) -> None:
     for args in samples(op):
         if layout == "strided":
             args = _each(args, _apart)
-            if op.name in ("view", "_unsafe_view", "as_strided"):
-                return  # these refuse, or depend on, a layout with gaps
         real = [_facts(t) for t in _outputs(op.core(*args))]
         fake = [_facts(t) for t in _outputs(op.core(*_each(args, _no_data)))]
         assert fake == real
@@ -96,16 +108,17 @@ def test_views_share_memory_and_nothing_else_does(op: Op) -> None:
                 assert not shared
 
 
-@_ids([op for op in OPS if op.family == "view" and op.meta is not None])
-@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+@_layouts([op for op in OPS if op.family == "view" and op.meta is not None])
 def test_layout_rule_of_a_view(op: Op, layout: str) -> None:
     for args in samples(op):
-        if layout == "strided" and op.name not in ("view", "_unsafe_view", "as_strided"):
+        if layout == "strided":
             args = _each(args, _apart)
         told = op.meta(*geometry(args[0]), *args[1:])
         told = told if isinstance(told, list) else [told]
         real = [geometry(o) for o in _outputs(op.core(*args))]
-        for (shape, strides, offset), (real_shape, real_strides, real_offset) in zip(told, real, strict=True):
+        for (shape, strides, offset), (real_shape, real_strides, real_offset) in zip(
+            told, real, strict=True
+        ):
             assert tuple(shape) == real_shape
             assert tuple(strides) == real_strides
             assert offset == real_offset or 0 in real_shape
@@ -116,14 +129,22 @@ def _differentiable(op: Op) -> bool:
         return False
     if op.vjp:
         return True
-    return op.family == "composite" and op.name not in ("isclose",)
+    return op.family == "composite" and op.name not in FLAT
+
+
+# Composites whose result is an integer, a truth value or constant in steps.
+FLAT = frozenset({"isclose", "angle_backward"})
+NOT_TO = {"cross_entropy_loss": {"weight"}, "nll_loss_nd": {"weight"}}  # PyTorch refuses these, too
+# Defined for symmetric matrices only.
+SYMMETRIC = frozenset({"linalg_cholesky"})
 
 
 def _wanting(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments, with gradients asked for where the operator has them."""
     targets = set(plan(op).targets) if op.vjp else {a.name for a in op.schema.arguments}
+    targets -= NOT_TO.get(op.name, set())
     return tuple(
-        _each(x, lambda t: t.detach().requires_grad_() if t.dtype.is_floating_point else t)
+        _each(x, lambda t: t.detach().requires_grad_() if t._k.differentiable else t)
         if a.name in targets else x
         for a, x in zip(op.schema.arguments, args, strict=True)
     )  # fmt: skip
@@ -134,9 +155,11 @@ def _function(op: Op, args: tuple[Any, ...]) -> tuple[Any, list[Tensor]]:
     inputs = [t for t in tensors_in(args) if t.requires_grad]
 
     def call(*values: Tensor) -> Any:
+        if op.name in SYMMETRIC:
+            values = tuple((x + x.mT) / 2 for x in values)
         rest = iter(values)
         result = op.core(*_each(args, lambda t: next(rest) if t.requires_grad else t))
-        return tuple(result) if isinstance(result, (list, tuple)) else result
+        return tuple(o for o in _outputs(result) if o.requires_grad)
 
     return call, inputs
 
@@ -147,9 +170,8 @@ def test_gradients(op: Op) -> None:
         call, inputs = _function(op, _wanting(op, args))
         if not all(t._a.size for t in inputs):
             continue
+        assert call(*inputs), "no output requires grad"
         assert gradcheck(call, inputs)
-        outputs = [o for o in _outputs(call(*inputs)) if o.requires_grad]
-        assert outputs, "nothing requires grad"
 
 
 @_ids([op for op in OPS if _differentiable(op)])
@@ -170,7 +192,7 @@ def test_node_has_the_declared_name(op: Op) -> None:
     assert named
     for node in named:
         assert type(node).__name__ == node.name() == node_name(op)
-        assert node.name().endswith(("Backward0", "Backward1", "Backward2", "Backward3", "Backward4"))
+        assert "Backward" in node.name()
 
 
 def _out_of_place(op: Op, args: tuple[Any, ...]) -> list[np.ndarray]:
@@ -191,7 +213,9 @@ def _writable(op: Op) -> Iterator[tuple[Any, ...]]:
     """Samples whose result fits into the first argument."""
     for args in samples(op):
         result = op.core(*args)
-        if tuple(result.shape) == tuple(args[0].shape) and torchlab.can_cast(result.dtype, args[0].dtype):
+        if tuple(result.shape) == tuple(args[0].shape) and torchlab.can_cast(
+            result.dtype, args[0].dtype
+        ):
             yield args
 
 
@@ -213,7 +237,7 @@ def test_in_place_records_the_same_gradient(op: Op) -> None:
         call, inputs = _function(op, args)
         if not all(t._a.size for t in inputs):
             continue
-        expected = torchlab.autograd.grad(call(*inputs).sum(), inputs, allow_unused=True)
+        expected = torchlab.autograd.grad(call(*inputs)[0].sum(), inputs, allow_unused=True)
         rest = args[1:]
         written = _inplace(op, args[0].clone(), *rest)
         found = torchlab.autograd.grad(written.sum(), inputs, allow_unused=True)
@@ -281,7 +305,8 @@ def test_a_refused_out_changes_nothing(op: Op) -> None:
     results = _outputs(op.core(*args))
     other = {True: torchlab.bool, False: torchlab.int8}
     outs = tuple(
-        _like(r).to(other[r.dtype is torchlab.int64 or not r.dtype.is_floating_point]) for r in results
+        _like(r).to(other[r.dtype is torchlab.int64 or not r.dtype.is_floating_point])
+        for r in results
     )
     if all(r.dtype is torchlab.bool for r in results):
         return  # PyTorch writes truth values into any type
@@ -307,8 +332,8 @@ def test_decomposition_equals_the_kernel(op: Op) -> None:
 EXPRESSIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in (
-        "where minimum maximum exp expm1 log log1p log2 log10 exp2 sin cos tan sinh cosh tanh trunc "
-        "floor ceil abs sign sqrt isinf isfinite signbit"
+        "where minimum maximum exp expm1 log log1p log2 log10 exp2 sin cos tan sinh cosh tanh "
+        "trunc floor ceil abs sign sqrt isinf isfinite signbit"
     ).split()
 }
 EXPRESSIONS |= {
@@ -330,8 +355,11 @@ EXPRESSIONS |= {name: _by_element(name) for name in ("erf", "erfc", "lgamma")}
 def test_scalar_expression_equals_the_kernel(op: Op) -> None:
     for args in samples(op):
         values = {
-            a.name: x._a if isinstance(x, Tensor) else x for a, x in zip(op.schema.arguments, args, strict=True)
+            a.name: x._a if isinstance(x, Tensor) else x
+            for a, x in zip(op.schema.arguments, args, strict=True)
         }
         found = eval(op.expr, EXPRESSIONS, values)
         expected = op.core(*args)._a
-        np.testing.assert_allclose(np.broadcast_to(found, expected.shape), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            np.broadcast_to(found, expected.shape), expected, rtol=1e-9, atol=1e-12
+        )

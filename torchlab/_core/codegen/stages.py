@@ -150,11 +150,12 @@ class _Planner:
             Stage(
                 body,
                 tuple(m for m in members if isinstance(m.node, Reduction) and self.home[m.name] == i),
-                tuple(m for m in once if self.home[m.name] == i + 1),
+                tuple(m for m in once if self.home[m.name] == i + 1 or mode == "column"),
             )
             for i, body in enumerate(bodies)
         )
-        before = tuple(m for m in once if self.home[m.name] == 0)
+        # columns have no "once per row": what precedes the reductions is computed with what follows them
+        before = () if mode == "column" else tuple(m for m in once if self.home[m.name] == 0)
         return Plan(mode, self.group, before, stages, scratch)
 
 

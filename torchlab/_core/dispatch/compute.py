@@ -325,11 +325,13 @@ def _wrap_meta(r: Any) -> Any:
 
 
 def attach_outputs(node: Any, results: Any) -> None:
-    """Give the results of a node with several outputs their edges; integers get none."""
+    """Give the results of a node with several outputs their edges; integers get none,
+    nor do outputs whose gradient no formula names (statistics, for instance)."""
     outs = []
+    used = node.used
     for i, t in enumerate(results):
         outs.append((t._a.shape, t._k))
-        if t._k.differentiable:
+        if t._k.differentiable and (used is None or i in used):
             t._e = Out(node, i)
     node.outs = outs
     node.shape = node.k = None

@@ -422,7 +422,7 @@ def glu(xp: Any, x: Any, dim: int) -> Any:
     """The first half along `dim` times the sigmoid of the second (arXiv:1612.08083)."""
     d, n = _glu_shape(x, dim)
     a, b = xp.split(x, [n], axis=d)
-    return a * _sigmoid(xp, b)
+    return xp.multiply(a, _sigmoid(xp, b), order="C")
 
 
 # rrelu draws one slope for each element that is not positive, in order, as PyTorch does.

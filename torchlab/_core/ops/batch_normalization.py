@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, face, op
@@ -18,6 +19,15 @@ from torchlab._core.ops.kernels import channel_grads_meta, moments, per_channel
 
 def _batch_axes(ndim: int) -> tuple[int, ...]:
     return (0, *range(2, ndim))
+
+
+def _in_order(xp: Any, r: Any, x: Any) -> Any:
+    """The result r row-major, unless x is in channels-last order (then r is, too)."""
+    if r.flags.c_contiguous or x.ndim == 4 and layout.is_channels_last(
+        x.shape, tuple(s // x.itemsize for s in x.strides)
+    ):
+        return r
+    return xp.ascontiguousarray(r)
 
 
 def _batch_meta(x: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -49,7 +59,7 @@ def _batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) ->
     r *= rstd if weight is None else rstd * per_channel(weight, x.ndim)
     if bias is not None:
         r += per_channel(bias, x.ndim)
-    return r, mean.reshape(c), rstd.reshape(c), var.reshape(c)
+    return _in_order(xp, r, x), mean.reshape(c), rstd.reshape(c), var.reshape(c)
 
 
 @vjp_helper
@@ -102,7 +112,7 @@ def _batch_norm_backward(
         gx = g - normal
         gx -= per_channel(gbias / m, n)
         gx *= per_channel(scale, n)
-    return gx, gweight, gbias
+    return _in_order(xp, gx, x), gweight, gbias
 
 
 @op(
@@ -129,7 +139,7 @@ def _batch_norm_eval(
         shift = shift + bias
     r = x * per_channel(scale.astype(x.dtype, copy=False), x.ndim)
     r += per_channel(shift, x.ndim)
-    return r
+    return _in_order(xp, r, x)
 
 
 @vjp_helper

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import alias
 from torchlab._core.dispatch.op import composite, face, op, unary, view
 from torchlab._core.dispatch.registry import aten, vjp_helper
@@ -85,6 +86,9 @@ def imag_of(g: Any) -> Any:
 
 
 @op("complex(Tensor real, Tensor imag) -> Tensor", method=False, out=True, half=False,
+    meta=lambda re, im: MetaArray(
+        np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64)
+    ),
     vjp={"real": "real_of(g)", "imag": "imag_of(g)"})  # fmt: skip
 def complex_(xp: Any, re: Any, im: Any) -> Any:
     """A complex tensor from two real ones of one type."""

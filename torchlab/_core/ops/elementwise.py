@@ -65,13 +65,14 @@ def _digamma(xp: Any, a: Any, out: Any = None) -> Any:
     return into(xp.where(a == 0, xp.copysign(xp.inf, -a), r).astype(a.dtype), out)
 
 
-digamma = unary("digamma", _digamma, promote="float", vjp={"self": "g * polygamma1(self)"})
+digamma = unary("digamma", _digamma, promote="float", vjp={"self": "g * _polygamma(self, 1)"})
 
 
-@pointwise("polygamma1(Tensor self) -> Tensor", promote="float", public=False, inplace=False, out=False)
-def polygamma1(xp: Any, a: Any, out: Any = None) -> Any:
-    """The trigamma function, for the gradient of digamma."""
-    return into(special.polygamma(1, a).astype(a.dtype), out)
+@pointwise("_polygamma(Tensor self, int order) -> Tensor", promote="float", public=False, inplace=False, out=False,
+           vjp={"self": "g * _polygamma(self, order + 1)"}, grad_name="PolygammaBackward0")  # fmt: skip
+def _polygamma(xp: Any, a: Any, order: int, out: Any = None) -> Any:
+    """The derivative of digamma of this order."""
+    return into(special.polygamma(order, a).astype(a.dtype), out)
 
 
 def _sigmoid(xp: Any, a: Any, out: Any = None) -> Any:

@@ -115,7 +115,7 @@ def gather(xp: Any, a: Any, dim: int, index: Any, sparse_grad: bool = False) -> 
     if index.size == 0:
         return xp.empty(index.shape, a.dtype)
     flat, where = _one(a, index)
-    return flat[_grid(xp, where, dim)].reshape(index.shape)
+    return xp.ascontiguousarray(flat[_grid(xp, where, dim)]).reshape(index.shape)
 
 
 @vjp_helper

@@ -15,6 +15,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops.kernels import meta_like
 from torchlab._core.ops._places import (
     Places,
     scalar_name,
@@ -193,7 +194,7 @@ def _fill(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     inplace=True,
     half=False,
     public=False,
-    meta=_like,
+    meta=meta_like,
     grad_name="IndexFillBackward0",
     vjp={"self": "index_fill(g, dim, index, 0)"},
 )
@@ -212,7 +213,7 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
     inplace=True,
     half=False,
     public=False,
-    meta=_like,
+    meta=meta_like,
     grad_name="IndexFillBackward1",
     vjp={
         "self": "index_fill(g, dim, index, 0)",
@@ -262,7 +263,7 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
     inplace=True,
     half=True,
     out=True,
-    meta=_like,
+    meta=meta_like,
     vjp={
         "self, source": "index_reduce_backward(g, self, dim, index, source, "
         "reduce, include_self, result, needs)"

@@ -14,6 +14,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops.kernels import meta_like
 from torchlab._core.ops._places import (
     Places,
     add_at,
@@ -99,7 +100,7 @@ def index_put_backward(g: Any, indices: Any, accumulate: bool) -> Any:
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     inplace=True,
     half=False,
-    meta=lambda a, indices, values, accumulate: MetaArray(a.shape, a.dtype),
+    meta=lambda a, indices, values, accumulate: meta_like(a),
     vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"},
 )
 @written
@@ -324,7 +325,7 @@ def take_backward(g: Any, shape: Any, index: Any) -> Any:
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     inplace=True,
     half=False,
-    meta=lambda a, index, source, accumulate=False: MetaArray(a.shape, a.dtype),
+    meta=lambda a, index, source, accumulate=False: meta_like(a),
     vjp={
         "self": "put_backward(g, index, accumulate)",
         "source": "reshape(take(g, index), source.shape)",

@@ -45,6 +45,12 @@ def is_int(a: Any) -> bool:
     return a.dtype.kind in "iu"
 
 
+def meta_like(a: Any, *rest: Any) -> MetaArray:
+    """The meta rule of a copy of `a` that keeps its order of dimensions in memory."""
+    strides = tuple(x // a.itemsize for x in a.strides)
+    return MetaArray(a.shape, a.dtype, layout.empty_like_strides(a.shape, strides))
+
+
 def as_format_of(xp: Any, r: Any, x: Any) -> Any:
     """The result r (N, C, H, W) in channels-last memory order if x has it, else as it is."""
     if x.ndim != 4 or r.ndim != 4 or x.flags.c_contiguous or not x.size:
@@ -74,7 +80,7 @@ def row_sum(xp: Any, a: Any) -> Any:
 def row_dot(xp: Any, a: Any, b: Any) -> Any:
     """The inner product of each row of a with b's, kept as a column."""
     if xp is np and a.shape[-1] <= 4096 and a.dtype.kind == "f":
-        return np.vecdot(a, b)[..., None]
+        return np.vecdot(a, b).reshape(*a.shape[:-1], 1)
     return xp.add.reduce(a * b, axis=-1, keepdims=True)
 
 

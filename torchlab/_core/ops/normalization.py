@@ -106,7 +106,7 @@ def native_layer_norm(
     x2 = x.reshape(rows, m)
     mean = row_sum(xp, x2)
     mean /= x.dtype.type(m)
-    r = x2 - mean
+    r = xp.subtract(x2, mean, order="C")
     rstd = row_dot(xp, r, r)
     rstd /= x.dtype.type(m)
     rstd += x.dtype.type(eps)
@@ -169,7 +169,7 @@ def native_layer_norm_backward(
     m = layout.numel(tuple(shape))
     rows = x.size // m if m else 0
     g2 = g.reshape(rows, m)
-    normal = x.reshape(rows, m) - mean.reshape(rows, 1)
+    normal = xp.subtract(x.reshape(rows, m), mean.reshape(rows, 1), order="C")
     rstd = rstd.reshape(rows, 1)
     normal *= rstd
     none = xp.empty(0, x.dtype)

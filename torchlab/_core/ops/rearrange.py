@@ -110,7 +110,11 @@ def _rot90_meta(a: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     shape = list(a.shape)
     i, j = layout.wrap_dims(dims, a.ndim)
     if k % 2:
+        before = tuple(x // a.itemsize for x in a.strides)
+        strides = list(layout.empty_like_strides(a.shape, before))  # a flipped copy, transposed
         shape[i], shape[j] = shape[j], shape[i]
+        strides[i], strides[j] = strides[j], strides[i]
+        return MetaArray(shape, a.dtype, strides)
     return MetaArray(shape, a.dtype)
 
 

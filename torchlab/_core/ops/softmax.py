@@ -129,7 +129,7 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
 )
 def _log_softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """g − exp(y) · Σ g."""
-    r = xp.exp(y)
+    r = xp.exp(y, order="C")
     if type(r) is not np.ndarray and xp is np:
         r = np.asarray(r)
     r *= _sum(xp, g, dim % y.ndim) if y.ndim else g

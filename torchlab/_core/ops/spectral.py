@@ -41,7 +41,8 @@ def fft_c2c(xp: Any, a: Any, dim: int, norm: str, forward: bool) -> Any:
     if a.shape[dim] == 0:
         raise RuntimeError(f"Invalid number of data points ({a.shape[dim]}) specified")
     f = xp.fft.fft if forward else xp.fft.ifft
-    return f(a, axis=dim, norm=norm).astype(_complex(a.dtype), copy=False)
+    r = f(a, axis=dim, norm=norm).astype(_complex(a.dtype), copy=False)
+    return xp.ascontiguousarray(r)
 
 
 @vjp_helper

@@ -51,10 +51,12 @@ def centres(
     gap: float,
     sweeps: int = 10,
 ) -> list[float]:
-    """The centre x of every node. Virtual nodes weigh more, which makes long edges
-    straight. The sweep with the straightest links is kept."""
+    """The centre x of every node. Virtual nodes weigh more, which makes long edges straight; nodes
+    that end the graph weigh next to nothing and pull at nobody, so that a chain with a leaf at
+    every link stays upright. The sweep with the straightest links is kept."""
     x = [0.0] * len(widths)
-    weights = [6.0 if v else 1.0 for v in virtual]
+    through = [[m for m in after if succ[m]] or after for after in succ]
+    weights = [6.0 if v else 1.0 if after else 0.001 for v, after in zip(virtual, succ)]
     for layer in layers:
         left = 0.0
         for node in layer:
@@ -73,9 +75,9 @@ def centres(
             layer = layers[r]
             wanted = []
             for node in layer:
-                near = pred[node] if down else succ[node]
+                near = pred[node] if down else through[node]
                 if both or not near:
-                    near = pred[node] + succ[node]
+                    near = pred[node] + through[node]
                 wanted.append(_median([x[m] for m in near]) if near else x[node])
             placed = place_rank(
                 wanted, [widths[n] for n in layer], [weights[n] for n in layer], gap

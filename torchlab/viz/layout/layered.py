@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from torchlab.viz.layout import coordinates, ordering, ranking
 from torchlab.viz.layout.result import Box, Layout, Point, Route
@@ -77,6 +77,7 @@ def _flat(
     rank_gap: float,
     node_gap: float,
     max_width: float,
+    ports: Collection[str] = (),
 ) -> Layout:
     """A graph without groups: its connected parts, drawn and set on shelves."""
     names = list(sizes)
@@ -93,7 +94,7 @@ def _flat(
     for p, part in enumerate(parts):
         ids = inside.get(p, [])
         drawn = _connected(
-            [names[i] for i in part], sizes, [edges[k] for k in ids], rank_gap, node_gap
+            [names[i] for i in part], sizes, [edges[k] for k in ids], rank_gap, node_gap, ports
         )
         if x and x + drawn.width > max_width:
             x, y, shelf = 0.0, y + shelf + rank_gap, 0.0
@@ -112,8 +113,10 @@ def _connected(
     edges: Sequence[Edge],
     rank_gap: float,
     node_gap: float,
+    ports: Collection[str] = (),
 ) -> Layout:
-    """One connected part."""
+    """One connected part; `ports` without predecessors go to the first rank, others to the
+    last."""
     index = {name: i for i, name in enumerate(names)}
     pairs = [(index[u], index[v]) for u, v in edges]
     turned = ranking.back_edges(len(names), pairs)
@@ -121,6 +124,9 @@ def _connected(
     down = [(v, u) if k in turned else (u, v) for k, (u, v) in enumerate(pairs)]
     succ, pred = ranking.adjacency(len(names), [e for k, e in enumerate(down) if k not in loops])
     rank = ranking.ranks(succ, pred)
+    for i, name in enumerate(names):  # a group's ports: the edges' ways begin and end at its border
+        if name in ports:
+            rank[i] = max(rank) if pred[i] else 0
 
     widths = [sizes[n][0] for n in names]
     heights = [sizes[n][1] for n in names]
@@ -250,7 +256,9 @@ def _grouped(
             elif mine[1]:
                 inside[f"in:{u}"] = (VIRTUAL_WIDTH, 0.0)
                 lines.append((f"in:{u}", f"node:{v}"))
-        inner[group] = _flat(inside, list(dict.fromkeys(lines)), rank_gap, node_gap, max_width)
+        ports = {name for name in inside if not name.startswith("node:")}
+        unique = list(dict.fromkeys(lines))
+        inner[group] = _flat(inside, unique, rank_gap, node_gap, max_width, ports)
 
     outer_sizes: dict[str, Size] = {}
     for node in sizes:

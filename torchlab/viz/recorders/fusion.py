@@ -14,6 +14,9 @@ from torchlab.viz.pictures import FusionPicture
 from torchlab.viz.snapshots.common import VERSION, Source
 from torchlab.viz.snapshots.fusion import FusionSnapshot, Group, IRNode, Rejection
 
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
+_ONCE = re.compile(r"(?<![\w.])1(\.0)? \* ")
+_CELL = re.compile(r"\S*ipykernel_\d+[/\\]\d+\.py")  # the random name of a notebook's cell
 _PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)$")
 
 
@@ -28,6 +31,12 @@ def _origin(origin: Sequence[str]) -> Source | None:
     return None
 
 
+def _expression(step: PointwiseStep) -> str:
+    """The step's expression over the names of the values in the graph, numbers filled in."""
+    known = {**step.inputs, **{name: f"{value:g}" for name, value in step.scalars.items()}}
+    return _ONCE.sub("", _NAME.sub(lambda found: known.get(found[0], found[0]), step.expr))
+
+
 def _op(node: Node, expressions: dict[str, str]) -> str:
     if isinstance(node, Reduction):
         return node.kind
@@ -39,7 +48,7 @@ def _op(node: Node, expressions: dict[str, str]) -> str:
 def fusion_snapshot(compiled: CompiledProgram) -> FusionSnapshot:
     """The snapshot of one compiled program."""
     graph = compiled.graph
-    expressions = {s.name: s.expr for s in compiled.program.steps if isinstance(s, PointwiseStep)}
+    expressions = {s.name: _expression(s) for s in compiled.program.steps if isinstance(s, PointwiseStep)}
     lines = {
         (k.name, name): numbers for k in compiled.kernels for name, numbers in k.line_map.items()
     }
@@ -86,7 +95,7 @@ def fusion_snapshot(compiled: CompiledProgram) -> FusionSnapshot:
             "name": kernel.name,
             "nodes": [node.name for node in kernel.nodes],
             "language": kernel.language,
-            "source": kernel.source,
+            "source": _CELL.sub("cell", kernel.source),
         }
         for i, kernel in enumerate(compiled.kernels)
     ]

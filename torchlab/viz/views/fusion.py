@@ -29,7 +29,11 @@ _TOKEN = re.compile(
 def _box_lines(node: IRNode) -> tuple[str, str]:
     second = f"{shape_text(node['shape'])} {node['dtype']}"
     return (
-        f"{node['id']} = {node['op']}" if node["kind"] == "op" else f"{node['kind']} {node['id']}"
+        f"{node['id']} = {node['op']}"
+        if node["kind"] == "op"
+        else node["id"]
+        if node["id"].startswith(node["kind"])
+        else f"{node['kind']} {node['id']}"
     ), second
 
 

@@ -11,7 +11,7 @@ from torchlab.viz.snapshots.common import bytes_text, check, count_text, source_
 from torchlab.viz.snapshots.memory import Block, Event, MemorySnapshot, Segment, fragmentation, thin
 from torchlab.viz.views.common import Details, Drawing, details, part, static_svg
 
-WIDTH = 720.0
+WIDTH = 600.0
 LABEL = 160.0
 BAR = 26.0
 PLOT_HEIGHT = 170.0
@@ -56,7 +56,7 @@ def _block(block: Block, x: float, y: float, width: float, hues: dict[str, str],
         colour = c["ink"] if state == "allocated" else c["muted"]
         shown = label or bytes_text(block["size"])
         body += svg.text(
-            x + width / 2, y + 17, shown, colour, size=11, anchor="middle", width=width - 8
+            x + width / 2, y + 17, shown, colour, size=11, anchor="middle", width=width - 4
         )
     return part(block["id"], tip, body)
 

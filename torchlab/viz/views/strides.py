@@ -18,7 +18,7 @@ from torchlab.viz.snapshots.strides import (
 )
 from torchlab.viz.views.common import Details, Drawing, details, part, static_svg
 
-WIDTH = 720.0
+WIDTH = 600.0
 CELL, ROW = 44.0, 34.0
 MAX_CELLS = 256
 MAX_SIDE = 16

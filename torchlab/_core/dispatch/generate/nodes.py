@@ -190,6 +190,8 @@ def node_class(op: Any) -> type:
     env = {"Node": Node, "MultiNode": MultiNode}
     cls = compile_source(f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name)
     cls.op = op
+    if p.outputs > 1 and not any({"g", "grads"} & _names(f.text) for f in p.formulas):
+        cls.used = frozenset(int(n[1:]) for n in numbered)
     cls.__module__ = "torchlab.autograd"
     return cls
 
