@@ -123,6 +123,10 @@ def test_the_first_notebook(page: Page, lab_server: LabServer, pictures: pathlib
     expect(details).to_contain_text("32 KiB")  # the saved input: 4 × 32 × 8 × 8 × 4
     expect(details).to_contain_text("Saved for backward")
     expect(details).to_contain_text("cell:2")
+    # a name and its value stand beside each other, whatever JupyterLab's style says of such lists
+    term, value = (details.locator(tag).first.bounding_box() for tag in ("dt", "dd"))
+    assert term and value and value["x"] >= term["x"] + term["width"]
+    assert abs(term["y"] - value["y"]) < 5
     keep(page, graph, "autograd", pictures)
 
     strides = picture(page, start.find("viz.stride_explorer"))

@@ -55,7 +55,12 @@ def test_kwargs_and_nested_containers():
     c = torch.compile(f, fullgraph=True)
     x, y = torch.ones(2), torch.full((2,), 2.0)
     r = c((x, y), scale=2.0, more={"x": y})
-    assert r["sum"].tolist() == [6, 6] and r["parts"][0] is y and r["parts"][1].tolist() == [2, 2] and r["n"] == 3
+    assert (
+        r["sum"].tolist() == [6, 6]
+        and r["parts"][0] is y
+        and r["parts"][1].tolist() == [2, 2]
+        and r["n"] == 3
+    )
 
 
 def test_bad_arguments():
@@ -65,7 +70,7 @@ def test_bad_arguments():
         torch.compile(lambda x: x, mode="fastest")
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(lambda x: x, mode="default", options={})
-    f = lambda x: x  # noqa: E731
+    f = lambda x: x
     assert torch.compile(f, disable=True) is f
 
 
@@ -123,8 +128,16 @@ def test_importing_torchlab_does_not_import_the_compiler():
     import subprocess
     import sys
 
-    code = "import sys, torchlab; print(any(m.startswith(('torchlab.compiler', 'torchlab.fx')) for m in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+    code = (
+        "import sys, torchlab; print(any(m.startswith(('torchlab.compiler', 'torchlab.fx')) "
+        "for m in sys.modules))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "False"
+    )
 
 
 def test_nested_compiled_functions_become_one_graph():

@@ -11,8 +11,12 @@ from torchlab import nn
 from torchlab._core import events
 from torchlab.nn import functional as F
 
-GELU = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1))
-CNN = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 10))
+GELU = nn.Sequential(
+    nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1)
+)
+CNN = nn.Sequential(
+    nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 10)
+)
 NORMED = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True)).eval()
 
 FUNCTIONS = {
@@ -22,22 +26,51 @@ FUNCTIONS = {
     "softmax": (lambda x: torch.softmax(x, -1) + F.log_softmax(x, 0), lambda: (_x(),)),
     "layer norm": (lambda x, w: F.layer_norm(F.gelu(x * w) + x, (8,), w, w), lambda: (_x(), _w())),
     "broadcast": (lambda x, w: (x + w) * w - torch.sin(x) / (w.abs() + 1), lambda: (_x(), _w())),
-    "reductions": (lambda x: (x.sum(0), x.mean(), x.amax(1), x.std(), x.var(0), x.logsumexp(1)), lambda: (_x(),)),
+    "reductions": (
+        lambda x: (x.sum(0), x.mean(), x.amax(1), x.std(), x.var(0), x.logsumexp(1)),
+        lambda: (_x(),),
+    ),
     "views": (lambda x: x.t().reshape(4, 12).permute(1, 0)[1:7:2, :2] * 2, lambda: (_x(),)),
-    "where, clamp": (lambda x: torch.where(x > 0, x, x * 2).clamp(min=-1).clamp(max=2), lambda: (_x(),)),
-    "cross entropy": (lambda x, t: F.cross_entropy(x, t), lambda: (_x(), torch.tensor([0, 1, 2, 3, 4, 5]))),
-    "attention": (lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), lambda: (_leaf(2, 2, 5, 4),)),
+    "where, clamp": (
+        lambda x: torch.where(x > 0, x, x * 2).clamp(min=-1).clamp(max=2),
+        lambda: (_x(),),
+    ),
+    "cross entropy": (
+        lambda x, t: F.cross_entropy(x, t),
+        lambda: (_x(), torch.tensor([0, 1, 2, 3, 4, 5])),
+    ),
+    "attention": (
+        lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True),
+        lambda: (_leaf(2, 2, 5, 4),),
+    ),
     "matrices": (lambda x, w: (x @ x.t()).relu().mv(x[:, 0]) + x @ w, lambda: (_x(), _w())),
-    "integers": (lambda i: (i // 3 + i % 2, i / 2, i.float().mean(), i.max(), i.argmax(-1)), lambda: (torch.arange(12).reshape(3, 4),)),
+    "integers": (
+        lambda i: (i // 3 + i % 2, i / 2, i.float().mean(), i.max(), i.argmax(-1)),
+        lambda: (torch.arange(12).reshape(3, 4),),
+    ),
     "types": (lambda x: (x.double() * 2).tanh().sum(-1), lambda: (_x(),)),
-    "joined and cut": (lambda x: torch.cat([x, x * 2], 1).chunk(2, 1)[1].contiguous() + torch.stack([x, -x]).mean(0), lambda: (_x(),)),
+    "joined and cut": (
+        lambda x: (
+            torch.cat([x, x * 2], 1).chunk(2, 1)[1].contiguous() + torch.stack([x, -x]).mean(0)
+        ),
+        lambda: (_x(),),
+    ),
     "in place on a fresh value": (lambda x: (x * 2).add_(1).relu_(), lambda: (_x(),)),
     "several results": (lambda x: (x.max(1).values * 2, x.sort(-1)), lambda: (_x(),)),
-    "embedding": (lambda i, e: F.embedding(i, e).sum(1), lambda: (torch.tensor([[1, 2], [3, 0]]), _leaf(5, 4))),
-    "constants": (lambda x: torch.zeros_like(x) + torch.ones(8) * x + torch.arange(8), lambda: (_x(),)),
+    "embedding": (
+        lambda i, e: F.embedding(i, e).sum(1),
+        lambda: (torch.tensor([[1, 2], [3, 0]]), _leaf(5, 4)),
+    ),
+    "constants": (
+        lambda x: torch.zeros_like(x) + torch.ones(8) * x + torch.arange(8),
+        lambda: (_x(),),
+    ),
     "powers": (lambda x: x**3 + x**2 - 2 / (x * x + 1) + (2 - x), lambda: (_x(),)),
-    "losses": (lambda x, w: F.mse_loss(x, w.expand(6, 8)) + F.smooth_l1_loss(x, x * w), lambda: (_x(), _w())),
-}  # fmt: skip
+    "losses": (
+        lambda x, w: F.mse_loss(x, w.expand(6, 8)) + F.smooth_l1_loss(x, x * w),
+        lambda: (_x(), _w()),
+    ),
+}
 
 
 def _leaf(*shape):
@@ -65,10 +98,21 @@ def test_compiled_equals_eager(name, backend):
     compiled = torch.compile(fn, backend=backend, fullgraph=True)
     got, wanted = _list(compiled(*args)), _list(fn(*args))
     for a, b in zip(got, wanted, strict=True):
-        assert (a.shape, a.dtype, a.stride(), a.requires_grad) == (b.shape, b.dtype, b.stride(), b.requires_grad)
+        assert (a.shape, a.dtype, a.stride(), a.requires_grad) == (
+            b.shape,
+            b.dtype,
+            b.stride(),
+            b.requires_grad,
+        )
         assert torch.allclose(a.detach(), b.detach(), rtol=1e-5, atol=1e-5)
-    leaves = [t for t in args if t.requires_grad] + (list(fn.parameters()) if isinstance(fn, nn.Module) else [])
-    pairs = [(a, b, torch.randn(b.shape).to(b.dtype)) for a, b in zip(got, wanted, strict=True) if b.requires_grad]
+    leaves = [t for t in args if t.requires_grad] + (
+        list(fn.parameters()) if isinstance(fn, nn.Module) else []
+    )
+    pairs = [
+        (a, b, torch.randn(b.shape).to(b.dtype))
+        for a, b in zip(got, wanted, strict=True)
+        if b.requires_grad
+    ]
     if pairs:
         left = torch.autograd.grad([a for a, _, _ in pairs], leaves, [g for *_, g in pairs])
         right = torch.autograd.grad([b for _, b, _ in pairs], leaves, [g for *_, g in pairs])
@@ -203,7 +247,11 @@ def test_too_many_shapes_run_eagerly_with_one_warning():
 
 def test_guard_failures_and_captures_are_events():
     seen = []
-    with events.guard_failure.subscribe(lambda **p: seen.append(p["guard"])), events.capture.subscribe(lambda **p: seen.append(len(p["guards"]))):  # fmt: skip
+    # fmt: skip
+    with (
+        events.guard_failure.subscribe(lambda **p: seen.append(p["guard"])),
+        events.capture.subscribe(lambda **p: seen.append(len(p["guards"]))),
+    ):
         c = torch.compile(lambda x: x + 1)
         c(torch.ones(2))
         c(torch.ones(3))
@@ -264,14 +312,21 @@ def test_breaks_run_eagerly_and_say_why_once(make, reason, capsys):
     fn, other = make(), make()
     breaks = []
     c = torch.compile(fn)
-    with events.graph_break.subscribe(lambda **p: breaks.append(p)), pytest.warns(UserWarning, match=reason):
+    with (
+        events.graph_break.subscribe(lambda **p: breaks.append(p)),
+        pytest.warns(UserWarning, match=reason),
+    ):
         first = c(torch.ones(3))
     assert torch.equal(first, other(torch.ones(3)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         second = c(torch.ones(3))
     assert torch.equal(second, other(torch.ones(3)))
-    assert len(breaks) == 1 and "test_compile.py:" in breaks[0]["source"] or reason in ("view of an input", "random")
+    assert (
+        len(breaks) == 1
+        and "test_compile.py:" in breaks[0]["source"]
+        or reason in ("view of an input", "random")
+    )
     assert not c.segments
     with pytest.raises(RuntimeError, match=reason):
         torch.compile(make(), fullgraph=True)(torch.ones(3))

@@ -21,8 +21,14 @@ def test_str():
             "graph():",
             "    %x : [num_users=1] = placeholder[target=x]",
             "    %y : [num_users=1] = placeholder[target=y]",
-            "    %relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), kwargs = {})",
-            "    %add : [num_users=1] = call_function[target=operator.add](args = (%relu, %y), kwargs = {})",
+            (
+                "    %relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), "
+                "kwargs = {})"
+            ),
+            (
+                "    %add : [num_users=1] = call_function[target=operator.add](args = "
+                "(%relu, %y), kwargs = {})"
+            ),
             "    return %add",
         ]
     )
@@ -109,7 +115,9 @@ def test_deep_copies_are_independent():
 
 def test_replace_pattern():
     gm = fx.symbolic_trace(lambda x, y: torch.relu(x + y) * 2)
-    matches = fx.replace_pattern(gm, lambda a, b: torch.relu(a + b), lambda a, b: torch.sigmoid(a - b))
+    matches = fx.replace_pattern(
+        gm, lambda a, b: torch.relu(a + b), lambda a, b: torch.sigmoid(a - b)
+    )
     assert len(matches) == 1
     gm.graph.lint()
     x, y = torch.tensor([1.0]), torch.tensor([1.0])
@@ -128,4 +136,6 @@ def test_interpreter_hooks_each_kind():
         def call_function(self, target, args, kwargs):
             return super().call_function(target, args, kwargs) * 2
 
-    assert Doubled(fx.symbolic_trace(lambda x: torch.neg(x))).run(torch.tensor([1.0])).item() == -2.0
+    assert (
+        Doubled(fx.symbolic_trace(lambda x: torch.neg(x))).run(torch.tensor([1.0])).item() == -2.0
+    )

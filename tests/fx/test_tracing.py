@@ -52,7 +52,15 @@ def test_operators_in_both_directions():
 
     traced = fx.symbolic_trace(f)
     names = [n.target for n in traced.graph.nodes if n.op == "call_function"]
-    assert names == [operator.sub, operator.pow, operator.floordiv, operator.neg, getattr, operator.matmul, operator.add]
+    assert names == [
+        operator.sub,
+        operator.pow,
+        operator.floordiv,
+        operator.neg,
+        getattr,
+        operator.matmul,
+        operator.add,
+    ]
     x = torch.arange(4.0).reshape(2, 2)
     assert torch.equal(traced(x), f(x))
 
@@ -81,7 +89,7 @@ def test_control_flow_on_a_proxy():
     with pytest.raises(fx.TraceError, match="cannot be used as inputs to control flow"):
         fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
     with pytest.raises(fx.TraceError, match="cannot be iterated"):
-        fx.symbolic_trace(lambda x: [y for y in x])
+        fx.symbolic_trace(lambda x: list(x))
     with pytest.raises(RuntimeError, match="'len' is not supported"):
         fx.symbolic_trace(lambda x: len(x))
 

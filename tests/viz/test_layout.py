@@ -181,3 +181,27 @@ def test_a_deep_tape_of_five_thousand_nodes_is_quick() -> None:
     drawn = layered(sizes, edges)
     assert time.process_time() - start < 8.0
     assert len(drawn.nodes) == 5000
+
+
+def test_an_edge_into_a_group_goes_round_the_nodes_before_its_target() -> None:
+    sizes = dict.fromkeys(("x", "late", "a", "b", "c", "d", "y"), (80.0, 20.0))
+    edges = [("x", "a"), ("a", "b"), ("b", "c"), ("c", "d"), ("late", "d"), ("a", "y")]
+    drawn = layered(sizes, edges, {"g": ["a", "b", "c", "d"]})
+    for route in drawn.routes:
+        for name, box in drawn.nodes.items():
+            if name in (route.src, route.dst):
+                continue
+            for (x0, y0), (x1, y1) in zip(route.points, route.points[1:], strict=False):
+                if x0 == x1:
+                    aside = x0 <= box.x or x0 >= box.right
+                    assert aside or max(y0, y1) <= box.y or min(y0, y1) >= box.bottom
+
+
+def test_a_chain_with_a_leaf_at_every_link_stays_upright() -> None:
+    chain = [f"op{i}" for i in range(6)]
+    sizes = dict.fromkeys([*chain, *(f"leaf{i}" for i in range(5))], (100.0, 20.0))
+    edges = list(zip(chain, chain[1:], strict=False))
+    edges += [(chain[i], f"leaf{i}") for i in range(5)]
+    drawn = layered(sizes, edges)
+    middles = [drawn.nodes[name].x + 50 for name in chain[:5]]
+    assert max(middles) - min(middles) < 1.0

@@ -429,7 +429,7 @@ class AsStridedBackward0(Node):
     __slots__ = ("geometry", "base")
 
     def apply(self, g: Any) -> Any:
-        return as_strided_backward(g, self.geometry, self.base)
+        return (as_strided_backward(g, self.geometry, self.base),)
 
 
 def as_strided_backward(g: Any, geometry: Any, base: Any) -> Any:

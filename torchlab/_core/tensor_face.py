@@ -239,6 +239,16 @@ class _UntypedStorage:
         return id(self._storage)
 
 
+def _detach_(self: Tensor) -> Tensor:
+    """Cut the tensor off its history in place; RuntimeError for views."""
+    if self._v is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead, which leaves the view as it is."
+        )
+    self._e = None
+    return self
+
+
 def install() -> None:
     """Put these on the class."""
     t: Any = Tensor
@@ -255,6 +265,7 @@ def install() -> None:
     t.__dlpack_device__ = lambda self: self._a.__dlpack_device__()
     t.data = property(_data, _set_data)
     t.T = property(_transposed)
+    t.detach_ = _detach_
     t.mT = property(_matrix_transposed)
     t.H = t.mH = property(_adjoint)
     t.real = property(lambda self: aten.real(self))

@@ -241,10 +241,19 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(g, Tensor) and g._e is not None for g in grads):
             return result
         many = isinstance(result, tuple)
-        marked = tuple(_Once.apply(r) if isinstance(r, Tensor) else r for r in (result if many else (result,)))
+        parts = result if many else (result,)
+        with set_grad_enabled(True):
+            marked = tuple(_marked(r) if isinstance(r, Tensor) else r for r in parts)
         return marked if many else marked[0]
 
     return wrapper
+
+
+def _marked(r: Tensor) -> Tensor:
+    """The same value with a history that refuses to be differentiated."""
+    leaf = compute.alias(r)
+    leaf._v = None
+    return _Once.apply(leaf.requires_grad_())  # type: ignore[attr-defined]
 
 
 class _Once(Function):

@@ -20,6 +20,16 @@ from torchlab.compiler.function import CompiledFunction, Unsupported
 from torchlab.compiler.optimized_module import OptimizedModule
 
 __all__ = [
-    "CompiledFunction", "ExplainOutput", "InvalidBackend", "OptimizedModule", "Unsupported", "compile", "disable",
-    "explain", "is_compiling", "is_dynamo_compiling", "list_backends", "reset",
-]  # fmt: skip
+    "CompiledFunction",
+    "ExplainOutput",
+    "InvalidBackend",
+    "OptimizedModule",
+    "Unsupported",
+    "compile",
+    "disable",
+    "explain",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "list_backends",
+    "reset",
+]

@@ -21,15 +21,25 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 def compile(
-    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
-    mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False,
-) -> Any:  # fmt: skip
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
     """`model` (a function or module) compiled; without it, a decorator.
 
-    The first call with arguments of new shapes, types or values captures a graph and generates kernels for
-    it, forward and backward; later calls check guards and run them. Whatever capture does not take (branches
-    on values, random numbers, writes into inputs, custom Functions) makes the whole function run eagerly,
-    which is said once. The gradient of a compiled function cannot be differentiated again, except with
+    The first call with arguments of new shapes, types or values captures a graph and generates
+    kernels for
+    it, forward and backward; later calls check guards and run them. Whatever capture does not
+    take (branches
+    on values, random numbers, writes into inputs, custom Functions) makes the whole function
+    run eagerly,
+    which is said once. The gradient of a compiled function cannot be differentiated again,
+    except with
     `backend="aot_eager"`.
 
     Args:
@@ -46,14 +56,26 @@ def compile(
         RuntimeError: `mode` and `options` together, or an unknown mode.
     """
     if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     check_backend(backend)
     if model is None:
-        return lambda m: compile(m, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+        return lambda m: compile(
+            m,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
     if not callable(model):
-        raise RuntimeError(f"torch.compile takes a function or a module, got {type(model).__name__}")
+        raise RuntimeError(
+            f"torch.compile takes a function or a module, got {type(model).__name__}"
+        )
     if disable:
         return model
     settings = {"backend": backend, "fullgraph": fullgraph, "options": options}
@@ -83,7 +105,9 @@ def is_dynamo_compiling() -> bool:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Mark a function: whatever calls it runs eagerly. Usable as a decorator with or without arguments."""
+    """Mark a function: whatever calls it runs eagerly. Usable as a decorator with or without
+    arguments.
+    """
     if fn is None:
         return lambda f: disable(f, recursive, reason=reason)
     if isinstance(fn, CompiledFunction):
@@ -99,7 +123,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 @dataclass
 class ExplainOutput:
-    """What `explain` found. `graphs`: of aten operators; `break_reasons`: (reason, 'file:line'); `guards`:
+    """What `explain` found. `graphs`: of aten operators; `break_reasons`: (reason,
+    'file:line'); `guards`:
     a list of lines for each graph."""
 
     graphs: list[Graph] = field(default_factory=list)
@@ -120,21 +145,38 @@ class ExplainOutput:
         return sum(n.op == "call_function" for g in self.graphs for n in g.nodes)
 
     def __str__(self) -> str:
-        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
-        lines += ["Break Reasons:", *(f"  {reason} ({where})" for reason, where in self.break_reasons)]
+        lines = [
+            f"Graph Count: {self.graph_count}",
+            f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
+        ]
+        lines += [
+            "Break Reasons:",
+            *(f"  {reason} ({where})" for reason, where in self.break_reasons),
+        ]
         for i, (g, guards) in enumerate(zip(self.graphs, self.guards, strict=True)):
-            lines += [f"Graph {i}:", *("  " + x for x in str(g).splitlines()), f"Guards {i}:", *("  " + x for x in guards)]
+            lines += [
+                f"Graph {i}:",
+                *("  " + x for x in str(g).splitlines()),
+                f"Guards {i}:",
+                *("  " + x for x in guards),
+            ]
         return "\n".join(lines)
 
 
 def explain(f: Any, **settings: Any) -> Callable[..., ExplainOutput]:
-    """`explain(fn)(*args)`: compile `fn` for these arguments, call it, and tell graphs, breaks and guards."""
+    """`explain(fn)(*args)`: compile `fn` for these arguments, call it, and tell graphs, breaks
+    and guards.
+    """
 
     def inner(*args: Any, **kwargs: Any) -> ExplainOutput:
         c = compile(f, **settings)
         c(*args, **kwargs)
         return ExplainOutput(
-            [s.graph for s in c.segments], list(c.breaks), [s.guards.describe() for s in c.segments], list(c.compiled_programs)
+            [s.graph for s in c.segments],
+            list(c.breaks),
+            [s.guards.describe() for s in c.segments],
+            list(c.compiled_programs),
         )
 
     return inner

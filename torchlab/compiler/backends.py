@@ -1,6 +1,7 @@
 """What turns a captured graph into something that runs.
 
-A backend is a function of (GraphModule, example inputs) that gives a callable; so may users' own be. The
+A backend is a function of (GraphModule, example inputs) that gives a callable; so may users' own
+be. The
 built-in "inductor" gets the capture itself, because it traces the backward, too.
 """
 
@@ -18,7 +19,11 @@ from torchlab.nn.module import Module
 
 Call = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
-BACKENDS: dict[str, tuple[str, ...]] = {"inductor": (), "eager": ("debug",), "aot_eager": ("debug",)}
+BACKENDS: dict[str, tuple[str, ...]] = {
+    "inductor": (),
+    "eager": ("debug",),
+    "aot_eager": ("debug",),
+}
 """Name → tags."""
 
 
@@ -32,7 +37,8 @@ def check_backend(backend: Any) -> None:
     """Raise for a backend that does not exist."""
     if not callable(backend) and backend not in BACKENDS:
         raise InvalidBackend(
-            f"Invalid backend: '{backend}', see `torch.compiler.list_backends()` for available backends: {', '.join(sorted(BACKENDS))}"
+            f"Invalid backend: '{backend}', see `torch.compiler.list_backends()` for "
+            f"available backends: {', '.join(sorted(BACKENDS))}"
         )
 
 
@@ -40,7 +46,9 @@ class InvalidBackend(RuntimeError):
     """`compile(backend=)` got a name that is no backend."""
 
 
-def build(captured: Captured, backend: Any, options: dict[str, Any] | None) -> tuple[Call, list[Any]]:
+def build(
+    captured: Captured, backend: Any, options: dict[str, Any] | None
+) -> tuple[Call, list[Any]]:
     """A function of the graph's inputs, and the generated programs behind it."""
     if backend == "inductor" and get_default_dtype() is float32:
         return compile_captured(captured, options)

@@ -28,10 +28,13 @@ class Unsupported(RuntimeError):
 
 
 class CompiledFunction:
-    """Call it like the function. `segments`: what was compiled; `breaks`: (reason, line) of what was not;
+    """Call it like the function. `segments`: what was compiled; `breaks`: (reason, line) of
+    what was not;
     `compiled_programs`: the generated programs, oldest first (see `torchlab.viz.fusion`)."""
 
-    def __init__(self, fn: Callable[..., Any], root: Any, *, backend: Any, fullgraph: bool, options: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], root: Any, *, backend: Any, fullgraph: bool, options: Any
+    ) -> None:
         functools.update_wrapper(self, fn)
         self.fn, self.root = fn, root
         self.backend, self.fullgraph, self.options = backend, fullgraph, options
@@ -84,12 +87,15 @@ class CompiledFunction:
         for guards, b in refused:
             if guards.check() is None:
                 return self._eagerly(b, args, kwargs)
-        if len(self.segments) + sum(map(len, self.refused.values())) >= RECOMPILE_LIMIT or self._full:
+        if (
+            len(self.segments) + sum(map(len, self.refused.values())) >= RECOMPILE_LIMIT
+            or self._full
+        ):
             if not self._full:
                 self._full = True
                 warnings.warn(
-                    f"torchlab.compile: {self._name()} has been compiled {RECOMPILE_LIMIT} times; other arguments run eagerly."
-                    f" The last reason was: {self._why(key)[0]}",
+                    f"torchlab.compile: {self._name()} has been compiled {RECOMPILE_LIMIT} times;"
+                    f" other arguments run eagerly. The last reason was: {self._why(key)[0]}",
                     stacklevel=3,
                 )
             return self.fn(*args, **kwargs)
@@ -119,7 +125,9 @@ class CompiledFunction:
         except Exception as error:
             if callable(self.backend):
                 raise
-            raise Break(f"the graph could not be compiled: {type(error).__name__}: {error}", "") from error
+            raise Break(
+                f"the graph could not be compiled: {type(error).__name__}: {error}", ""
+            ) from error
         if events.capture.listeners:
             events.capture.emit(fn=self.fn, graph=graph, guards=guards.describe())
         return Segment(graph, guards, call, captured.inputs[captured.given :], recipe, programs)
@@ -127,7 +135,10 @@ class CompiledFunction:
     def _eagerly(self, b: Break, args: Any, kwargs: Any) -> Any:
         text = f"{b.reason}" + (f" ({b.source})" if b.source else "")
         if self.fullgraph:
-            raise Unsupported(f"torch.compile(fullgraph=True): {self._name()} cannot be captured as one graph: {text}")
+            raise Unsupported(
+                f"torch.compile(fullgraph=True): {self._name()} cannot be captured as "
+                f"one graph: {text}"
+            )
         result = self.fn(*args, **kwargs)
         if text not in self._said:
             self._said.add(text)
@@ -156,4 +167,7 @@ class CompiledFunction:
         return getattr(self.root, "__qualname__", type(self.root).__name__)
 
     def __repr__(self) -> str:
-        return f"<compiled {self._name()}: {len(self.segments)} segment(s), {len(self.breaks)} break(s)>"
+        return (
+            f"<compiled {self._name()}: {len(self.segments)} segment(s), {len(self.breaks)} "
+            "break(s)>"
+        )

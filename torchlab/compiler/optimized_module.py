@@ -9,9 +9,11 @@ from torchlab.nn.module import Module
 
 
 class OptimizedModule(Module):
-    """`compile(module)`: the same parameters, buffers and mode, under `_orig_mod`; calls run compiled.
+    """`compile(module)`: the same parameters, buffers and mode, under `_orig_mod`; calls run
+    compiled.
 
-    Attributes come from the module inside; `state_dict` has its keys behind "_orig_mod.", as PyTorch's.
+    Attributes come from the module inside; `state_dict` has its keys behind "_orig_mod.", as
+    PyTorch's.
     """
 
     def __init__(self, mod: Module, **settings: Any) -> None:

@@ -16,6 +16,19 @@ from torchlab.fx.subgraph_rewriter import Match, replace_pattern
 from torchlab.fx.tracer import Tracer, symbolic_trace, wrap
 
 __all__ = [
-    "Graph", "GraphModule", "Interpreter", "Match", "Node", "Proxy", "PythonCode", "TraceError", "Tracer",
-    "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
-]  # fmt: skip
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Match",
+    "Node",
+    "Proxy",
+    "PythonCode",
+    "TraceError",
+    "Tracer",
+    "Transformer",
+    "has_side_effect",
+    "map_arg",
+    "replace_pattern",
+    "symbolic_trace",
+    "wrap",
+]

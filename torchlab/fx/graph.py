@@ -59,7 +59,9 @@ class Graph:
         return neg
     """
 
-    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:
+    def __init__(
+        self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None
+    ) -> None:
         self._root = Node(self, "", "placeholder", "", (), {})
         self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
@@ -79,9 +81,14 @@ class Graph:
     # ---- making nodes ----------------------------------------------------------------------------
 
     def create_node(
-        self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
-        name: str | None = None, type_expr: Any = None,
-    ) -> Node:  # fmt: skip
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """A node at the insertion point (the end, unless `inserting_before` says otherwise)."""
         args, kwargs = args or (), kwargs or {}
         self._check_own(map_nodes((args, kwargs)))
@@ -94,7 +101,9 @@ class Graph:
     def _check_own(self, nodes: list[Node]) -> None:
         for n in nodes:
             if n.graph is not self:
-                raise RuntimeError(f"Argument '{n}' does not belong to this Graph; use node_copy to bring it here")
+                raise RuntimeError(
+                    f"Argument '{n}' does not belong to this Graph; use node_copy to bring it here"
+                )
 
     @staticmethod
     def _candidate(op: str, target: Any) -> str:
@@ -115,15 +124,27 @@ class Graph:
         """A parameter, buffer or other attribute of the module, by its path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Callable[..., Any], args: Any = None, kwargs: Any = None, type_expr: Any = None, name: str | None = None) -> Node:  # fmt: skip
+    # fmt: skip
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: Any = None,
+        kwargs: Any = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
         """`the_function(*args, **kwargs)`."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def call_method(self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+    def call_method(
+        self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
         """`args[0].method_name(*args[1:], **kwargs)`."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_module(self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+    def call_module(
+        self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
         """Calls the submodule at a path."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -132,13 +153,17 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """A copy of another graph's node here; `arg_transform` maps its inputs to nodes of this graph."""
+        """A copy of another graph's node here; `arg_transform` maps its inputs to nodes of
+        this graph.
+        """
         args, kwargs = map_arg((node.args, node.kwargs), arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = dict(node.meta)
         return made
 
-    def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False
+    ) -> Any:
         """Copy all nodes of `g`; gives what its output returned, in terms of the copies."""
         for node in g.nodes:
             if node in val_map:
@@ -172,7 +197,9 @@ class Graph:
         return self._inserting(self._root.append if n is None else self._own(n).prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """`with graph.inserting_after(n):` each new node comes right after `n` (None: at the end)."""
+        """`with graph.inserting_after(n):` each new node comes right after `n` (None: at
+        the end).
+        """
         return self._inserting(self._root.prepend if n is None else self._own(n).append)
 
     def _own(self, n: Node) -> Node:
@@ -183,7 +210,10 @@ class Graph:
     def erase_node(self, to_erase: Node) -> None:
         """Remove a node that nobody reads; RuntimeError if somebody does."""
         if to_erase.users:
-            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} "
+                f"users in the graph: {to_erase.users}!"
+            )
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
@@ -205,7 +235,8 @@ class Graph:
         return changed
 
     def lint(self) -> None:
-        """RuntimeError unless every node reads earlier nodes of this graph and names are unique; with an
+        """RuntimeError unless every node reads earlier nodes of this graph and names are
+        unique; with an
         owning module, targets must exist in it."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
@@ -214,9 +245,16 @@ class Graph:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for n in node.all_input_nodes:
                 if n.graph is not self:
-                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument!")
+                    raise RuntimeError(
+                        f"Argument '{n}' of Node '{node}' does not belong to this Graph, "
+                        "but was used as an argument!"
+                    )
                 if n not in seen:
-                    raise RuntimeError(f"Argument '{n}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are topologically ordered\n{self}")
+                    raise RuntimeError(
+                        f"Argument '{n}' of Node '{node}' was used before it has been "
+                        "defined! Please check that Nodes in the graph are "
+                        f"topologically ordered\n{self}"
+                    )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
             names.add(node.name)
@@ -225,7 +263,10 @@ class Graph:
                 at = self.owning_module
                 for part in node.target.split("."):
                     if not hasattr(at, part):
-                        raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {type(at).__name__}")
+                        raise RuntimeError(
+                            f"Node {node} target {node.target} references nonexistent "
+                            f"attribute {part} of {type(at).__name__}"
+                        )
                     at = getattr(at, part)
 
     def output_node(self) -> Node:
@@ -248,7 +289,16 @@ class Graph:
     def print_tabular(self) -> None:
         """Print the nodes as a table: opcode, name, target, args, kwargs."""
         head = ["opcode", "name", "target", "args", "kwargs"]
-        rows = [[n.op, n.name, n.target if isinstance(n.target, str) else target_name(n.target), str(n.args), str(n.kwargs)] for n in self.nodes]
+        rows = [
+            [
+                n.op,
+                n.name,
+                n.target if isinstance(n.target, str) else target_name(n.target),
+                str(n.args),
+                str(n.kwargs),
+            ]
+            for n in self.nodes
+        ]
         widths = [max(len(r[c]) for r in [head, *rows]) for c in range(5)]
         for row in [head, ["-" * w for w in widths], *rows]:
             print("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip())

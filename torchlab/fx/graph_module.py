@@ -15,7 +15,8 @@ _number = count(1).__next__
 
 
 class GraphModule(Module):
-    """Runs a graph's generated code; `root`: the module (or a dict of paths) the graph's targets come from.
+    """Runs a graph's generated code; `root`: the module (or a dict of paths) the graph's
+    targets come from.
 
     `code` is the source that runs; after a change of `graph` call `recompile()`.
     """
@@ -25,7 +26,9 @@ class GraphModule(Module):
         own = type(cls.__name__, (cls,), {"__module__": cls.__module__, "_graph_module_class": cls})
         return object.__new__(own)
 
-    def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
+    def __init__(
+        self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"
+    ) -> None:
         super().__init__()
         type(self).__name__ = class_name
         if isinstance(root, Module):
@@ -65,16 +68,29 @@ class GraphModule(Module):
         self.__dict__["_code"] = text
         return made
 
-    def print_readable(self, print_output: bool = True, include_stride: bool = False, include_device: bool = False, colored: bool = False) -> str:  # fmt: skip
-        """The code as a class, with the source line that each value came from; printed, and returned."""
+    # fmt: skip
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+    ) -> str:
+        """The code as a class, with the source line that each value came from; printed, and
+        returned.
+        """
         body = self.graph.python_code("self", verbose=True).src.strip("\n")
-        text = f"class {type(self).__name__}(torch.nn.Module):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+        text = f"class {type(self).__name__}(torch.nn.Module):\n" + "".join(
+            f"    {line}\n" for line in body.split("\n")
+        )
         if print_output:
             print(text)
         return text
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put `m` at a path, making the modules on the way; False if something else stands there."""
+        """Put `m` at a path, making the modules on the way; False if something else stands
+        there.
+        """
         *prefix, last = target.split(".")
         at: Module = self
         for part in prefix:
@@ -109,7 +125,9 @@ class GraphModule(Module):
                 used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
                 if node.op == "call_module":
                     inner = self.get_submodule(node.target)
-                    used.update(f"{node.target}.{name}" for name, _ in inner.named_modules() if name)
+                    used.update(
+                        f"{node.target}.{name}" for name, _ in inner.named_modules() if name
+                    )
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 
@@ -119,7 +137,11 @@ class GraphModule(Module):
         for name in ("_parameters", "_buffers", "_modules"):
             root.__dict__[name] = copy.deepcopy(self.__dict__[name], memo)
         for node in self.graph.nodes:
-            if node.op == "get_attr" and "." not in node.target and node.target not in (*root._parameters, *root._buffers, *root._modules):
+            if (
+                node.op == "get_attr"
+                and "." not in node.target
+                and node.target not in (*root._parameters, *root._buffers, *root._modules)
+            ):
                 setattr(root, node.target, copy.deepcopy(getattr(self, node.target), memo))
         made = GraphModule(root, copy.deepcopy(self.graph), type(self).__name__)
         made.train(self.training) if self.training else None
@@ -129,20 +151,28 @@ class GraphModule(Module):
         return GraphModule(self, copy.deepcopy(self.graph), type(self).__name__)
 
     def __str__(self) -> str:
-        return f"{super().__repr__()}\n\n{self.code}\n\n# To see more debug info, please use `graph_module.print_readable()`"
+        return (
+            f"{super().__repr__()}\n\n{self.code}\n\n# To see more debug info, please use "
+            "`graph_module.print_readable()`"
+        )
 
 
 def _copy_attribute(root: Module | dict[str, Any], to: Module, target: str) -> None:
     """Let `to` have what `root` has at a path."""
     if isinstance(root, dict):
         if target not in root:
-            raise RuntimeError(f"Node referenced target {target} but that target was not provided in ``root``!")
+            raise RuntimeError(
+                f"Node referenced target {target} but that target was not provided in ``root``!"
+            )
         value = root[target]
     else:
         value = root
         for part in target.split("."):
             if not hasattr(value, part):
-                raise RuntimeError(f"Node referenced target {target} but that attribute was not found in the root module")
+                raise RuntimeError(
+                    f"Node referenced target {target} but that attribute was not found "
+                    "in the root module"
+                )
             value = getattr(value, part)
     *prefix, last = target.split(".")
     at = to

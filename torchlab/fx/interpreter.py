@@ -16,10 +16,13 @@ from torchlab.nn.module import Module
 class Interpreter:
     """Runs `module.graph`; override `run_node` or one of the six methods to change what happens.
 
-    garbage_collect_values: drop each value after its last use. graph: another graph than the module's.
+    garbage_collect_values: drop each value after its last use. graph: another graph than the
+        module's.
     """
 
-    def __init__(self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
+    def __init__(
+        self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
         self.module = module
         self.submodules = dict(module.named_modules())
         self.graph: Graph = graph if graph is not None else module.graph  # type: ignore[assignment]
@@ -35,7 +38,12 @@ class Interpreter:
                         seen.add(n)
                         self._last.setdefault(node, []).append(n)
 
-    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
+    def run(
+        self,
+        *args: Any,
+        initial_env: dict[Node, Any] | None = None,
+        enable_io_processing: bool = True,
+    ) -> Any:
         """What the graph returns for `args`. An error names the node it came from in a note."""
         self.env = dict(initial_env or {})
         self.args_iter: Iterator[Any] = iter(args)
@@ -45,7 +53,10 @@ class Interpreter:
             try:
                 self.env[node] = self.run_node(node)
             except Exception as error:
-                error.add_note(f"While executing {node.format_node()}" + (f"\nOriginal line: {node.meta['origin']}" if "origin" in node.meta else ""))
+                error.add_note(
+                    f"While executing {node.format_node()}"
+                    + (f"\nOriginal line: {node.meta['origin']}" if "origin" in node.meta else "")
+                )
                 raise
             if self.garbage_collect_values:
                 for n in self._last.get(node, ()):
@@ -73,7 +84,9 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(f"Expected positional argument for parameter {target}, but one was not passed in!") from None
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.fetch_attr(target)
@@ -95,7 +108,9 @@ class Interpreter:
         at: Any = self.module
         for i, part in enumerate(target.split(".")):
             if not hasattr(at, part):
-                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(target.split('.')[: i + 1])}")
+                raise RuntimeError(
+                    f"Node referenced nonexistent target {'.'.join(target.split('.')[: i + 1])}"
+                )
             at = getattr(at, part)
         return at
 
@@ -108,7 +123,9 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """An Interpreter whose values are proxies: what it runs becomes a new graph; see `transform`."""
+    """An Interpreter whose values are proxies: what it runs becomes a new graph; see
+    `transform`.
+    """
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
@@ -117,7 +134,9 @@ class Transformer(Interpreter):
         self.tracer.root = module
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
-        return Proxy(self.new_graph.placeholder(target, default_value=args[0] if args else ...), self.tracer)
+        return Proxy(
+            self.new_graph.placeholder(target, default_value=args[0] if args else ...), self.tracer
+        )
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
         return self.tracer.create_proxy("get_attr", target, args, kwargs)

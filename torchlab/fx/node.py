@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torchlab.fx.graph import Graph
 
-OPCODES = frozenset(("placeholder", "get_attr", "call_function", "call_method", "call_module", "output"))
+OPCODES = frozenset(
+    ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+)
 
 _side_effects: set[Any] = {builtins.print}
 
@@ -22,7 +24,9 @@ def has_side_effect(fn: Any) -> Any:
 
 
 def map_arg(value: Any, fn: Callable[[Node], Any]) -> Any:
-    """`value` with every Node in it (in tuples, lists, dicts and slices too) replaced by `fn(node)`."""
+    """`value` with every Node in it (in tuples, lists, dicts and slices too) replaced by
+    `fn(node)`.
+    """
     return map_aggregate(value, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
@@ -49,14 +53,29 @@ class Node:
     meta: free for passes; it survives copies ("origin" holds the source line).
     """
 
-    def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Any,
+        args: Any,
+        kwargs: Any,
+        type_expr: Any = None,
+    ) -> None:
         if op not in OPCODES:
             raise ValueError(f"op must be one of {sorted(OPCODES)}, got {op!r}")
         if op == "call_function":
             if not callable(target):
-                raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a Callable is expected")
+                raise ValueError(
+                    f"Node [graph = {graph}, name = '{name}'] target {target} has type "
+                    f"{type(target)} but a Callable is expected"
+                )
         elif not isinstance(target, str):
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a str is expected")
+            raise ValueError(
+                f"Node [graph = {graph}, name = '{name}'] target {target} has type "
+                f"{type(target)} but a str is expected"
+            )
         self.graph = graph
         self.name = name
         self.op = op
@@ -123,14 +142,18 @@ class Node:
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Read `new_input` wherever this node read `old_input`."""
-        args, kwargs = map_arg((self._args, self._kwargs), lambda n: new_input if n is old_input else n)
+        args, kwargs = map_arg(
+            (self._args, self._kwargs), lambda n: new_input if n is old_input else n
+        )
         self._update(args, kwargs)
 
     def replace_all_uses_with(
         self, replace_with: Node, delete_user_cb: Callable[[Node], bool] = lambda user: True,
         *, propagate_meta: bool = False,
     ) -> list[Node]:  # fmt: skip
-        """Let every user of this node (that `delete_user_cb` accepts) read `replace_with`; those users."""
+        """Let every user of this node (that `delete_user_cb` accepts) read `replace_with`;
+        those users.
+        """
         if propagate_meta:
             for key, value in self.meta.items():
                 replace_with.meta.setdefault(key, value)
@@ -167,7 +190,9 @@ class Node:
         self._next.prepend(x)
 
     def is_impure(self) -> bool:
-        """Whether dead-code elimination must keep the node: it is an end, or does more than compute."""
+        """Whether dead-code elimination must keep the node: it is an end, or does more than
+        compute.
+        """
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
@@ -179,7 +204,9 @@ class Node:
             if root is None:
                 return True
             module = root.get_submodule(self.target)
-            return bool(getattr(module, "_is_impure", False)) or (module.training and bool(list(module.buffers(recurse=False))))
+            return bool(getattr(module, "_is_impure", False)) or (
+                module.training and bool(list(module.buffers(recurse=False)))
+            )
         return False
 
     # ---- text ------------------------------------------------------------------------------------
@@ -195,17 +222,25 @@ class Node:
         kind = f" : {type_text(self.type)}" if self.type is not None else ""
         if self.op == "placeholder":
             default = f"(default={self._args[0]})" if self._args else ""
-            return f"%{self.name}{kind} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
+            return (
+                f"%{self.name}{kind} : [num_users={len(self.users)}] = "
+                f"placeholder[target={self.target}]{default}"
+            )
         if self.op == "output":
             return f"return {format_arg(self._args[0])}"
-        head = f"%{self.name}{kind} : [num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
+        head = (
+            f"%{self.name}{kind} : [num_users={len(self.users)}] = "
+            f"{self.op}[target={self._pretty_print_target(self.target)}]"
+        )
         if self.op == "get_attr":
             return head
         return head + f"(args = {format_arg(self._args)}, kwargs = {format_arg(self._kwargs)})"
 
 
 def _writes(name: str) -> bool:
-    return name.endswith("_") and not name.endswith("__") or name == "__setitem__" or name == "setitem"
+    return (
+        name.endswith("_") and not name.endswith("__") or name == "__setitem__" or name == "setitem"
+    )
 
 
 def type_text(t: Any) -> str:
@@ -222,12 +257,16 @@ def format_arg(arg: Any) -> str:
         return f"({items},)" if len(arg) == 1 else f"({items})"
     if isinstance(arg, dict):
         return "{" + ", ".join(f"{k}: {format_arg(v)}" for k, v in arg.items()) + "}"
-    return f"%{arg.name}" if isinstance(arg, Node) else repr(arg) if isinstance(arg, str) else str(arg)
+    return (
+        f"%{arg.name}" if isinstance(arg, Node) else repr(arg) if isinstance(arg, str) else str(arg)
+    )
 
 
 def callable_name(fn: Any) -> str:
     """The short name of a callable; operators of the registry have theirs in `name`."""
-    return getattr(fn, "__name__", None) or (fn.name if hasattr(fn, "schema") else type(fn).__name__)
+    return getattr(fn, "__name__", None) or (
+        fn.name if hasattr(fn, "schema") else type(fn).__name__
+    )
 
 
 def target_name(target: Any) -> str:

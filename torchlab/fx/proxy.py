@@ -55,19 +55,28 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call torch.fx.wrap('len') at module scope")
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this "
+            "call to be recorded, please call torch.fx.wrap('len') at module scope"
+        )
 
     def __contains__(self, item: Any) -> bool:
         return self.tracer.to_bool(self)
 
     def __int__(self) -> int:
-        raise TraceError("symbolically traced variables cannot be converted to int: their value is not known")
+        raise TraceError(
+            "symbolically traced variables cannot be converted to int: their value is not known"
+        )
 
     def __float__(self) -> float:
-        raise TraceError("symbolically traced variables cannot be converted to float: their value is not known")
+        raise TraceError(
+            "symbolically traced variables cannot be converted to float: their value is not known"
+        )
 
     def __index__(self) -> int:
-        raise TraceError("symbolically traced variables cannot be used as an index: their value is not known")
+        raise TraceError(
+            "symbolically traced variables cannot be used as an index: their value is not known"
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
@@ -93,9 +102,12 @@ class Attribute(Proxy):
         self._node: Node | None = None
 
     @property
-    def node(self) -> Node:  # made late, because most attributes are called
+    # type: ignore[override]  # made late, because most attributes are called
+    def node(self) -> Node:
         if self._node is None:
-            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+            self._node = self.tracer.create_proxy(
+                "call_function", getattr, (self.root, self.attr), {}
+            ).node
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
@@ -106,7 +118,13 @@ def find_proxy(value: Any) -> Any:
     """The first Proxy in nested arguments, or None."""
     if isinstance(value, Proxy):
         return value
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    parts = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (tuple, list))
+        else ()
+    )
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
     for x in parts:
@@ -116,8 +134,11 @@ def find_proxy(value: Any) -> Any:
     return None
 
 
-def as_written(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The call of an operator as one would write it: the dispatcher gives every argument by position,
+def as_written(
+    func: Any, args: Any, kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call of an operator as one would write it: the dispatcher gives every argument by
+    position,
     defaults included; here those drop out and keyword-only ones get their names back."""
     op = getattr(func, "op", None)
     if op is None or not hasattr(op, "schema"):
@@ -151,13 +172,36 @@ def _reflected(name: str, fn: Any) -> None:
     setattr(Proxy, f"__r{name}__", backward)
 
 
-for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "lshift", "rshift", "and", "or", "xor", "matmul", "pow"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "truediv",
+    "mod",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+    "matmul",
+    "pow",
+):
     _fn = getattr(operator, _name + "_" if _name in ("and", "or") else _name)
     _binary(_name, _fn)
     _reflected(_name, _fn)
 for _name in ("eq", "ne", "lt", "gt", "le", "ge"):
     _binary(_name, getattr(operator, _name))
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def _unary(name: str, fn: Any) -> None:
+    def apply(self: Proxy) -> Proxy:
+        return self.tracer.create_proxy("call_function", fn, (self,), {})
+
+    setattr(Proxy, f"__{name}__", apply)
+
+
 for _name in ("neg", "pos", "invert"):
-    setattr(Proxy, f"__{_name}__", lambda self, fn=getattr(operator, _name): self.tracer.create_proxy("call_function", fn, (self,), {}))
-setattr(Proxy, "__abs__", lambda self: self.tracer.create_proxy("call_function", abs, (self,), {}))
+    _unary(_name, getattr(operator, _name))
+_unary("abs", abs)

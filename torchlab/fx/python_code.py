@@ -19,17 +19,34 @@ if TYPE_CHECKING:
     from torchlab.fx.graph import Graph
 
 _BINARY = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/",
-    operator.mod: "%", operator.lshift: "<<", operator.rshift: ">>", operator.and_: "&", operator.or_: "|",
-    operator.xor: "^", operator.matmul: "@", operator.pow: "**", operator.eq: "==", operator.ne: "!=",
-    operator.lt: "<", operator.gt: ">", operator.le: "<=", operator.ge: ">=",
-}  # fmt: skip
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.floordiv: "//",
+    operator.truediv: "/",
+    operator.mod: "%",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.matmul: "@",
+    operator.pow: "**",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.gt: ">",
+    operator.le: "<=",
+    operator.ge: ">=",
+}
 _UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 
 
 @dataclass
 class PythonCode:
-    """`src`: the source; `globals`: the names it needs; `lines`: node name → its line in `src` (from 1)."""
+    """`src`: the source; `globals`: the names it needs; `lines`: node name → its line in `src`
+    (from 1).
+    """
 
     src: str
     globals: dict[str, Any]
@@ -37,7 +54,9 @@ class PythonCode:
 
 
 def python_code(graph: Graph, root: str = "self", verbose: bool = False) -> PythonCode:
-    """Write `def forward(self, …)`. A value's last reader also drops it, so that memory is freed early."""
+    """Write `def forward(self, …)`. A value's last reader also drops it, so that memory is
+    freed early.
+    """
     return _Writer(graph, root, verbose).write()
 
 
@@ -73,7 +92,7 @@ class _Writer:
             else:
                 kind = f" : {self.annotation(node.type)}" if node.type is not None else ""
                 text = f"{node.name}{kind} = {self.call(node)}"
-                drop = [n.name for n in reversed(last.get(node, []))]
+                drop = [n.name for n in last.get(node, [])]
                 if not node.users:
                     drop.append(node.name)
                 if drop:
@@ -113,12 +132,19 @@ class _Writer:
                 return f"{_UNARY[fn]}{self.operand(args[0])}"
             if fn is operator.getitem and len(args) == 2:
                 return f"{self.operand(args[0])}[{self.index(args[1])}]"
-            if fn is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
+            if (
+                fn is getattr
+                and len(args) == 2
+                and isinstance(args[1], str)
+                and args[1].isidentifier()
+            ):
                 return f"{self.operand(args[0])}.{args[1]}"
         return f"{self.function(fn)}({self.arguments(args, kwargs)})"
 
     def arguments(self, args: Any, kwargs: Any) -> str:
-        return ", ".join([*map(self.value, args), *(f"{k} = {self.value(v)}" for k, v in kwargs.items())])
+        return ", ".join(
+            [*map(self.value, args), *(f"{k} = {self.value(v)}" for k, v in kwargs.items())]
+        )
 
     def operand(self, value: Any) -> str:
         text = self.value(value)
@@ -148,7 +174,11 @@ class _Writer:
             self.globals.setdefault("inf", math.inf)
             self.globals.setdefault("nan", math.nan)
             return repr(v)
-        if v is None or isinstance(v, (bool, int, float, complex, str, bytes)) and type(v).__module__ == "builtins":
+        if (
+            v is None
+            or isinstance(v, (bool, int, float, complex, str, bytes))
+            and type(v).__module__ == "builtins"
+        ):
             return repr(v)
         if v is Ellipsis:
             return "..."
@@ -183,7 +213,9 @@ class _Writer:
             text = self.torch(f"{module[9:]}.{name}", fn)
             if text is not None:
                 return text
-        return self.bind(f"{module}_{name}".replace(".", "_") if module and module != "__main__" else name, fn)
+        return self.bind(
+            f"{module}_{name}".replace(".", "_") if module and module != "__main__" else name, fn
+        )
 
     def torch(self, dotted: str, value: Any) -> str | None:
         """`torch.<dotted>` if that is `value` in the imported package."""

@@ -14,14 +14,21 @@ from torchlab.fx.tracer import symbolic_trace
 
 @dataclass
 class Match:
-    """`anchor`: the last node of the place that matched; `nodes_map`: the pattern's node → the graph's."""
+    """`anchor`: the last node of the place that matched; `nodes_map`: the pattern's node → the
+    graph's.
+    """
 
     anchor: Node
     nodes_map: dict[Node, Any]
 
 
-def replace_pattern(gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule) -> list[Match]:
-    """Replace each place in `gm` that looks like `pattern` by `replacement` (same parameters), in place.
+def replace_pattern(
+    gm: GraphModule,
+    pattern: Callable[..., Any] | GraphModule,
+    replacement: Callable[..., Any] | GraphModule,
+) -> list[Match]:
+    """Replace each place in `gm` that looks like `pattern` by `replacement` (same parameters),
+    in place.
 
     Inner values of the pattern may not be used outside the place that matches.
     """
@@ -34,11 +41,15 @@ def replace_pattern(gm: GraphModule, pattern: Callable[..., Any] | GraphModule, 
         if not isinstance(last, Node) or not _match(last, node, found):
             continue
         inner = [n for p, n in found.items() if p.op != "placeholder" and isinstance(n, Node)]
-        if taken & set(inner) or any(u not in inner for n in inner if n is not node for u in n.users):
+        if taken & set(inner) or any(
+            u not in inner for n in inner if n is not node for u in n.users
+        ):
             continue
         taken.update(inner)
         inputs = [found.get(p) for p in find.nodes if p.op == "placeholder"]
-        table: dict[Node, Any] = dict(zip([p for p in put.nodes if p.op == "placeholder"], inputs, strict=True))
+        table: dict[Node, Any] = dict(
+            zip([p for p in put.nodes if p.op == "placeholder"], inputs, strict=True)
+        )
         with gm.graph.inserting_before(node):
             made = gm.graph.graph_copy(put, table)
         node.replace_all_uses_with(made)
@@ -56,14 +67,26 @@ def _graph(what: Any) -> Graph:
 def _match(p: Any, n: Any, found: dict[Node, Any]) -> bool:
     if not isinstance(p, Node):
         if isinstance(p, (tuple, list)):
-            return isinstance(n, type(p)) and len(p) == len(n) and all(_match(a, b, found) for a, b in zip(p, n, strict=True))
+            return (
+                isinstance(n, type(p))
+                and len(p) == len(n)
+                and all(_match(a, b, found) for a, b in zip(p, n, strict=True))
+            )
         return type(p) is type(n) and p == n
     if p in found:
         return found[p] is n
     if p.op == "placeholder":
         found[p] = n
         return True
-    if not isinstance(n, Node) or p.op != n.op or p.target != n.target or len(p.args) != len(n.args) or p.kwargs.keys() != n.kwargs.keys():
+    if (
+        not isinstance(n, Node)
+        or p.op != n.op
+        or p.target != n.target
+        or len(p.args) != len(n.args)
+        or p.kwargs.keys() != n.kwargs.keys()
+    ):
         return False
     found[p] = n
-    return all(_match(a, b, found) for a, b in zip(p.args, n.args, strict=True)) and all(_match(p.kwargs[k], n.kwargs[k], found) for k in p.kwargs)
+    return all(_match(a, b, found) for a, b in zip(p.args, n.args, strict=True)) and all(
+        _match(p.kwargs[k], n.kwargs[k], found) for k in p.kwargs
+    )

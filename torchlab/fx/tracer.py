@@ -42,7 +42,9 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     """
     name = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
     if not isinstance(name, str):
-        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
     if callable(fn_or_name):
         table = getattr(fn_or_name, "__globals__", {})
     else:
@@ -55,9 +57,16 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
 
 class Tracer:
-    """Makes graphs. Subclass it to change what stays whole (`is_leaf_module`) or what nodes are made."""
+    """Makes graphs. Subclass it to change what stays whole (`is_leaf_module`) or what nodes are
+    made.
+    """
 
-    def __init__(self, autowrap_modules: Any = (), autowrap_functions: Any = (), param_shapes_constant: bool = False) -> None:
+    def __init__(
+        self,
+        autowrap_modules: Any = (),
+        autowrap_functions: Any = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
         self.autowrap_functions = tuple(autowrap_functions)
         self.autowrap_modules = tuple(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
@@ -67,7 +76,9 @@ class Tracer:
     # ---- what subclasses change ------------------------------------------------------------------
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether the call of `m` stays one node: the library's own modules do, but not Sequential."""
+        """Whether the call of `m` stays one node: the library's own modules do, but not
+        Sequential.
+        """
         return type(m).__module__.startswith("torchlab.nn") and not isinstance(m, Sequential)
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -93,7 +104,13 @@ class Tracer:
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """`for x in proxy:` cannot be traced: TraceError."""
-        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, and check out the Proxy docstring for help troubleshooting Proxy iteration errors")
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is "
+            "used in a loop or as a *args or **kwargs function argument. See the "
+            "torch.fx docs on pytorch.org for a more detailed explanation of what types "
+            "of control flow can be traced, and check out the Proxy docstring for help "
+            "troubleshooting Proxy iteration errors"
+        )
 
     def keys(self, obj: Proxy) -> Any:
         return Proxy.__getattr__(obj, "keys")()
@@ -103,20 +120,47 @@ class Tracer:
 
     # ---- nodes -----------------------------------------------------------------------------------
 
-    def create_node(self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None) -> Node:
+    def create_node(
+        self,
+        kind: str,
+        target: Any,
+        args: Any,
+        kwargs: Any,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         origin = caller()
         if origin is not None:
             node.meta["origin"] = origin
         return node
 
-    def create_proxy(self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None, proxy_factory_fn: Any = None) -> Proxy:  # fmt: skip
+    # fmt: skip
+    def create_proxy(
+        self,
+        kind: str,
+        target: Any,
+        args: Any,
+        kwargs: Any,
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Any = None,
+    ) -> Proxy:
         """A node for a call whose arguments may hold proxies, and the proxy of its value."""
-        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
+        node = self.create_node(
+            kind,
+            target,
+            self.create_arg(tuple(args)),
+            self.create_arg(dict(kwargs)),
+            name,
+            type_expr,
+        )
         return proxy_factory_fn(node) if proxy_factory_fn is not None else self.proxy(node)
 
     def create_arg(self, a: Any) -> Any:
-        """A value as an argument of a node: proxies become nodes, tensors attributes of the root."""
+        """A value as an argument of a node: proxies become nodes, tensors attributes of the
+        root.
+        """
         return map_aggregate(a, self._leaf)
 
     def _leaf(self, x: Any) -> Any:
@@ -153,8 +197,12 @@ class Tracer:
 
     # ---- tracing ---------------------------------------------------------------------------------
 
-    def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module or function. `concrete_args`: values to fix instead of tracing them."""
+    def trace(
+        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    ) -> Graph:
+        """The graph of a module or function. `concrete_args`: values to fix instead of
+        tracing them.
+        """
         if isinstance(root, Module):
             self.root, fn, is_method = root, type(root).forward, True
         else:
@@ -169,7 +217,9 @@ class Tracer:
             self.create_node("output", "output", (self.create_arg(result),), {})
         return self.graph
 
-    def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> tuple[list[Any], dict[str, Any]]:
+    def create_args_for_root(
+        self, root_fn: Any, is_module: bool, concrete_args: Any = None
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Placeholders for the parameters of `root_fn`."""
         concrete = concrete_args or {}
         args: list[Any] = [self.root] if is_module else []
@@ -179,10 +229,20 @@ class Tracer:
             if p.name in concrete and concrete[p.name] is not PH:
                 value = concrete[p.name]
             else:
-                stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+                stars = (
+                    "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
+                )
                 default = () if p.default is p.empty else (p.default,)
-                annotated = p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None
-                value = self.proxy(self.create_node("placeholder", stars + p.name, default, {}, type_expr=annotated))
+                annotated = (
+                    p.annotation
+                    if isinstance(p.annotation, type) and p.annotation is not p.empty
+                    else None
+                )
+                value = self.proxy(
+                    self.create_node(
+                        "placeholder", stars + p.name, default, {}, type_expr=annotated
+                    )
+                )
             if p.kind is p.VAR_POSITIONAL:
                 args.append(value)  # one proxy stands for all of them
             elif p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD):
@@ -199,12 +259,15 @@ class Tracer:
             before = owner.__dict__[name] if not isinstance(owner, dict) else owner.get(name, undo)
             if isinstance(owner, dict):
                 owner[name] = value
-                undo.append(lambda: owner.pop(name) if before is undo else owner.__setitem__(name, before))
+                undo.append(
+                    lambda: owner.pop(name) if before is undo else owner.__setitem__(name, before)
+                )
             else:
                 setattr(owner, name, value)
                 undo.append(lambda: setattr(owner, name, before))
 
-        tracer, cache, call, read = self, {}, Calls.__call__, Module.__getattr__
+        tracer, call, read = self, Calls.__call__, Module.__getattr__
+        cache: dict[str, Any] = {}
 
         @functools.wraps(call)
         def module_call(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -216,11 +279,20 @@ class Tracer:
         put(Calls, "__call__", module_call)
         put(Module, "__getattr__", module_getattr)
         for name, fn in [*functional.__dict__.items()]:
-            if isinstance(fn, FunctionType) and fn.__module__ == functional.__name__ and name[:1] != "_":
+            if (
+                isinstance(fn, FunctionType)
+                and fn.__module__ == functional.__name__
+                and name[:1] != "_"
+            ):
                 put(functional.__dict__, name, self._whole(fn))
         for name, face in registry.FACES.items():
             key = f"FACE_{name}"
-            if hasattr(face, "body") and face.name == name and face.function is not face.body and key in NAMESPACE:
+            if (
+                hasattr(face, "body")
+                and face.name == name
+                and face.function is not face.body
+                and key in NAMESPACE
+            ):
                 put(NAMESPACE, key, self._whole(face.body, face.function))
         for table, name in _WRAPPED.values():
             fn = table.get(name, getattr(builtins, name, None))
@@ -253,13 +325,17 @@ def caller() -> str | None:
     f: Any = sys._getframe(1)
     while f is not None:
         name = f.f_globals.get("__name__", "")
-        if not (name == "torchlab" or name.startswith("torchlab.")) and not f.f_code.co_filename.startswith("<"):
+        if not (
+            name == "torchlab" or name.startswith("torchlab.")
+        ) and not f.f_code.co_filename.startswith("<"):
             return f"{f.f_code.co_filename}:{f.f_lineno}"
         f = f.f_back
     return None
 
 
-def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
+def symbolic_trace(
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+) -> GraphModule:
     """The module or function as a GraphModule.
 
     Raises:
@@ -267,5 +343,9 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule")
+    name = (
+        type(root).__name__
+        if isinstance(root, Module)
+        else getattr(root, "__name__", "GraphModule")
+    )
     return GraphModule(tracer.root, graph, name)

@@ -60,7 +60,8 @@ class M:
 BY_NAME: dict[str, Any] = {
     "dim": 1, "dim0": 0, "dim1": 0, "dim2": 1, "offset": 0, "index": 1, "decimals": 1,
     "diagonal": 0, "k": 2, "eps": 1e-5, "norm": "none", "forward": True, "align_corners": False,
-    "ceil_mode": False, "value": 2, "alpha": 2, "beta": 3, "exponent": 2, "threshold": 0.5, "negative_slope": 0.1,
+    "ceil_mode": False, "value": 2, "alpha": 2, "beta": 3, "exponent": 2, "threshold": 0.5,
+    "negative_slope": 0.1,
     "output_mask": (True, True, True), "reduction": 1, "count_include_pad": True,
     "divisor_override": None, "ignore_index": -100, "scale_grad_by_freq": False, "padding_idx": -1,
     "condition": B(), "mask": B(), "approximate": "none",

@@ -4,6 +4,7 @@ does, for every operator in the registry. The example arguments come from `sampl
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -337,14 +338,13 @@ EXPRESSIONS: dict[str, Any] = {
     ).split()
 }
 EXPRESSIONS |= {
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
+    "acosh": np.arccosh,
     "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power,
 }  # fmt: skip
 
 
 def _by_element(name: str) -> Any:
-    import math
-
     return np.vectorize(getattr(math, name), otypes=[float])
 
 

@@ -10,6 +10,10 @@ from torchlab._core.codegen.loop_ir import Reduction
 from torchlab._core.codegen.scalar_types import CATEGORY, FLOATING, ITEMSIZE, compute_type
 
 
+SHORT = 1024
+"""Elements up to which a float32 sum is kept in float32."""
+
+
 @dataclass
 class Accumulator:
     """The accumulator of `node` in variable `name`; `tile` is "[1024]" where there is one per column."""
@@ -25,7 +29,12 @@ class Accumulator:
 
     @property
     def dtype(self) -> str:
-        """Sums and products of floats are kept in double, of integers in int64; flags in int32."""
+        """Sums and products of floats are kept in double, of integers in int64; flags in int32. Short
+        float32 rows are summed in float32: the vector's lanes take at most SHORT / 16 elements each, and
+        mixing widths in one loop costs a sixth of a whole layer norm."""
+        if self.node.kind in ("sum", "mean") and not self.tile and self.node.count <= SHORT:
+            if compute_type(self.node.dtype) == compute_type(self.node.input_dtype) == "float32":
+                return "float32"
         if self.node.kind in ("sum", "mean", "prod"):
             return "float64" if CATEGORY[self.node.dtype] == FLOATING else "int64"
         if self.node.kind in ("any", "all"):

@@ -190,10 +190,9 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Write src, broadcast and converted, into this tensor."""
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
-    if src is self:
-        return self
     grad = writes.prepare_write(copy, self, (src,))
-    writes.check_memory(copy, self, ())
+    if src is not self:
+        writes.check_memory(copy, self, (src,))
     shape = layout.broadcast_shapes(self._a.shape, src._a.shape, op="copy_")
     if shape != self._a.shape:
         raise RuntimeError(

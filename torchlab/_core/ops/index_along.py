@@ -263,7 +263,7 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
     inplace=True,
     half=True,
     out=True,
-    meta=meta_like,
+    meta=_like,
     vjp={
         "self, source": "index_reduce_backward(g, self, dim, index, source, "
         "reduce, include_self, result, needs)"

@@ -118,7 +118,7 @@ def native_layer_norm(
         r = xp.multiply(r, weight, out=r if weight.dtype == r.dtype else None)
     if bias is not None:
         r += bias
-    return r, mean.reshape(shape), rstd.reshape(shape)
+    return r, mean.ravel().reshape(shape), rstd.ravel().reshape(shape)
 
 
 @vjp_helper

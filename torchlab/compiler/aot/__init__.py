@@ -1,4 +1,6 @@
-"""Ahead of time: the backward of a captured graph, traced by the tape's own formulas, cut from its forward."""
+"""Ahead of time: the backward of a captured graph, traced by the tape's own formulas, cut from its
+forward.
+"""
 
 from torchlab.compiler.aot.function import CompiledFunctionBackward, differentiable
 from torchlab.compiler.aot.joint import Joint, joint

@@ -9,7 +9,16 @@ import numpy as np
 
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import grad_enabled
-from torchlab._core.tape import RELEASED, MultiNode, Out, edge_of, next_seq, save, save_output, unpack
+from torchlab._core.tape import (
+    RELEASED,
+    MultiNode,
+    Out,
+    edge_of,
+    next_seq,
+    save,
+    save_output,
+    unpack,
+)
 from torchlab._core.tensor import Tensor
 from torchlab.compiler.aot.partition import Parts
 
@@ -19,8 +28,11 @@ _Run = Callable[..., list[np.ndarray]]
 class CompiledFunctionBackward(MultiNode):
     """The backward of a compiled segment: one call of a compiled graph."""
 
-    __slots__ = ("s_tensors", "s_values", "plan", "strides")
+    __slots__ = ("plan", "s_tensors", "s_values")
     saves = ("s_tensors", "s_values")
+    s_tensors: Any
+    s_values: Any
+    plan: _Plan
 
     def apply(self, grads: Any) -> Any:
         """The gradients of the inputs, from those of the outputs (None: zero)."""
@@ -28,8 +40,13 @@ class CompiledFunctionBackward(MultiNode):
             unpack(RELEASED, self)
         if grad_enabled():
             raise RuntimeError(
-                "torch.compile with aot_autograd does not currently support double backward. Compile with"
-                " backend='aot_eager', or run the function eagerly, where the gradient itself is differentiated."
+                (
+                    "torch.compile with aot_autograd does not currently support double "
+                    "backward. Compile with"
+                )(
+                    " backend='aot_eager', or run the function eagerly, where the gradient "
+                    "itself is differentiated."
+                )
             )
         return self.plan.backward(self, grads)
 
@@ -37,7 +54,9 @@ class CompiledFunctionBackward(MultiNode):
 class _Plan:
     """What all calls of one segment share."""
 
-    def __init__(self, parts: Parts, forward: _Run, backward: _Run, joint: Any, shapes: list[Any]) -> None:
+    def __init__(
+        self, parts: Parts, forward: _Run, backward: _Run, joint: Any, shapes: list[Any]
+    ) -> None:
         self.parts, self.forward, self.run_backward = parts, forward, backward
         self.count = len(joint.outputs)
         self.differentiable = joint.differentiable
@@ -60,7 +79,11 @@ class _Plan:
             t._e = Out(node, nr)
         numbers = {i: nr for nr, i in enumerate(self.differentiable)}
         node.s_tensors = [
-            save(tensors[i]) if kind == "input" else save_output(outputs[i], numbers[i]) if i in numbers else save(outputs[i])
+            save(tensors[i])
+            if kind == "input"
+            else save_output(outputs[i], numbers[i])
+            if i in numbers
+            else save(outputs[i])
             for kind, i in self.tensors
         ]
         return outputs
@@ -68,21 +91,34 @@ class _Plan:
     def backward(self, node: CompiledFunctionBackward, grads: Any) -> Any:
         tensors = iter(unpack(node.s_tensors, node))
         values = iter(node.s_values)
-        arrays = [next(values) if kind == "value" else next(tensors)._a for kind, _ in self.parts.saved]
+        arrays = [
+            next(values) if kind == "value" else next(tensors)._a for kind, _ in self.parts.saved
+        ]
         for g, (shape, strides, dtype) in zip(grads, self.tangents, strict=True):
             if g is None:
                 a = np.zeros(shape, dtype)
             else:
                 a = g._a
             if a.strides != strides:
-                fresh = np.lib.stride_tricks.as_strided(np.empty(a.size, dtype), shape, strides) if a.size else np.empty(shape, dtype)
+                fresh = (
+                    np.lib.stride_tricks.as_strided(np.empty(a.size, dtype), shape, strides)
+                    if a.size
+                    else np.empty(shape, dtype)
+                )
                 fresh[...] = a
                 a = fresh
             arrays.append(a)
         arrays += [t._a for t in self.parts.extra]
-        return tuple([wrap(a) if e is not None else None for a, e in zip(self.run_backward(*arrays), node.next, strict=True)])
+        return tuple(
+            [
+                wrap(a) if e is not None else None
+                for a, e in zip(self.run_backward(*arrays), node.next, strict=True)
+            ]
+        )
 
 
-def differentiable(parts: Parts, forward: _Run, backward: _Run, joint: Any, shapes: list[Any]) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+def differentiable(
+    parts: Parts, forward: _Run, backward: _Run, joint: Any, shapes: list[Any]
+) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """A function of tensors whose results have one node of the tape, CompiledFunctionBackward."""
     return _Plan(parts, forward, backward, joint, shapes).call

@@ -1,7 +1,9 @@
 """The joint graph: the forward that was captured, then what backward would do, in the same graph.
 
-The capture's fake tensors carry a real tape. Its nodes' formulas are operators, so running them under the
-same mode writes the backward into the graph. They run with recording on: then they take the form that is
+The capture's fake tensors carry a real tape. Its nodes' formulas are operators, so running them
+under the
+same mode writes the backward into the graph. They run with recording on: then they take the form
+that is
 made of simple operators, which fuses.
 """
 
@@ -22,9 +24,12 @@ from torchlab.fx.node import Node
 
 @dataclass
 class Joint:
-    """forward: nodes that belong to the forward. outputs: the forward's result nodes; differentiable: the
-    numbers of those with a tangent; tangents: placeholders of these. inputs: the forward's placeholders;
-    gradients: input number → node. extra: tensors that only backward reads, behind their placeholders."""
+    """forward: nodes that belong to the forward. outputs: the forward's result nodes;
+    differentiable: the
+    numbers of those with a tangent; tangents: placeholders of these. inputs: the forward's
+    placeholders;
+    gradients: input number → node. extra: tensors that only backward reads, behind their
+        placeholders."""
 
     forward: set[Node]
     inputs: list[Node]
@@ -91,7 +96,9 @@ def _walk(roots: list[tuple[Any, Tensor]]) -> dict[int, Tensor]:
         node = heappop(heap)[2]
         grads = waiting.pop(node)
         results = node.apply(tuple(grads) if node.outs is not None else grads[0])
-        for edge, r in zip(node.next, results if type(results) is tuple else (results,), strict=False):
+        for edge, r in zip(
+            node.next, results if type(results) is tuple else (results,), strict=False
+        ):
             if edge is not None and r is not None:
                 deliver(edge, r)
     return leaves
@@ -101,5 +108,3 @@ def _fit(g: Tensor, shape: Any, k: Any) -> Tensor:
     if g._a.shape != shape:
         g = sum_to_shape(g, shape)
     return g if g._k.dtype is k.dtype else aten.to(g, k.dtype)
-
-

@@ -9,13 +9,27 @@ from torchlab.compiler.aot.joint import Joint
 from torchlab.fx.graph import Graph
 from torchlab.fx.node import Node
 
-CHEAP = frozenset(("t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "squeeze", "detach", "alias"))
+CHEAP = frozenset(
+    (
+        "t",
+        "transpose",
+        "permute",
+        "view",
+        "_unsafe_view",
+        "expand",
+        "unsqueeze",
+        "squeeze",
+        "detach",
+        "alias",
+    )
+)
 """Views are made again in backward rather than kept."""
 
 
 @dataclass
 class Parts:
-    """forward returns its outputs and then `saved` values; backward takes these, then the tangents, then the
+    """forward returns its outputs and then `saved` values; backward takes these, then the
+    tangents, then the
     extra tensors, and returns the gradients of `wanted` inputs.
 
     saved: (kind, number): "input" i, "output" i, or "value" i (the forward's i-th extra result).
@@ -66,13 +80,15 @@ def partition(graph: Graph, j: Joint) -> Parts:
         else:
             saved.append(("value", len(values)))
             values.append(n)
-    forward, table = Graph(), {}
+    forward = Graph()
+    table: dict[Node, Node] = {}
     for n in nodes:
         if n in j.forward:
             table[n] = forward.node_copy(n, lambda m: table[m])
     forward.output([table[n] for n in (*j.outputs, *values)])
     forward.eliminate_dead_code()
-    backward, back = Graph(), {}
+    backward = Graph()
+    back: dict[Node, Node] = {}
     for n in (*keep, *j.tangents, *(n for n, _ in j.extra)):
         back[n] = backward.placeholder(n.name)
         back[n].meta = dict(n.meta)

@@ -23,7 +23,9 @@ def user_line(f: Any = None) -> str | None:
     f = sys._getframe(1) if f is None else f
     while f is not None:
         name = f.f_globals.get("__name__", "")
-        if not (name == "torchlab" or name.startswith("torchlab.")) and not f.f_code.co_filename.startswith("<torchlab"):
+        if not (
+            name == "torchlab" or name.startswith("torchlab.")
+        ) and not f.f_code.co_filename.startswith("<torchlab"):
             return f"{f.f_code.co_filename}:{f.f_lineno}"
         f = f.f_back
     return None

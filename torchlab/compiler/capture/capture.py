@@ -17,6 +17,8 @@ from torchlab.compiler.capture.fake import FakeMode, is_fake
 from torchlab.compiler.capture.scan import scan
 from torchlab.compiler.capture.segment import SCALARS, Captured, Guards, arguments_key
 
+Recipe = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]
+
 
 class State(threading.local):
     """Per thread: how many captures are running."""
@@ -28,18 +30,30 @@ STATE = State()
 
 
 def environment() -> Any:
-    """The thread's settings that results depend on; None where nothing is compiled: under modes, autocast,
+    """The thread's settings that results depend on; None where nothing is compiled: under
+    modes, autocast,
     inference mode, saved-tensor hooks or anomaly detection."""
     t = TLS
-    if t.inference or t.autocast is not None or t.function_modes or t.dispatch_modes or t.saved_hooks or t.anomaly:
+    if (
+        t.inference
+        or t.autocast is not None
+        or t.function_modes
+        or t.dispatch_modes
+        or t.saved_hooks
+        or t.anomaly
+    ):
         return None
     return (not NOGRAD or t.grad, get_default_dtype())
 
 
-def capture(fn: Callable[..., Any], root: Any, args: Any, kwargs: Any, guards: Guards) -> tuple[Captured, Any]:
-    """The graph of `fn(*args, **kwargs)`, and the recipe that rebuilds the result; `guards` are filled.
+def capture(
+    fn: Callable[..., Any], root: Any, args: Any, kwargs: Any, guards: Guards
+) -> tuple[Captured, Any]:
+    """The graph of `fn(*args, **kwargs)`, and the recipe that rebuilds the result; `guards` are
+    filled.
 
-    root: the function or module whose code is read. Raises Break where that cannot be done; then nothing
+    root: the function or module whose code is read. Raises Break where that cannot be done;
+        then nothing
     the user can see has changed, and `guards` tell when it may be worth another try.
     """
     tensors: list[Tensor] = []
@@ -51,14 +65,16 @@ def capture(fn: Callable[..., Any], root: Any, args: Any, kwargs: Any, guards: G
     fake_args = [_replace(x, fakes) for x in args]
     fake_kwargs = {k: _replace(v, fakes) for k, v in kwargs.items()}
     given = len(tensors)
+    failure: Break | None = None
     STATE.capturing += 1
     try:
         with mode:
             result = fn(*fake_args, **fake_kwargs)
-    except Break:
-        raise
+    except Break as b:
+        failure = b
     except Exception as error:
-        raise _explain(error, mode) from error
+        failure = _explain(error, mode)
+        failure.__cause__ = error
     finally:
         STATE.capturing -= 1
         after = guards.check()
@@ -66,17 +82,25 @@ def capture(fn: Callable[..., Any], root: Any, args: Any, kwargs: Any, guards: G
         rolled = not np.array_equal(default_generator.get_state(), dice)
         if rolled:
             default_generator.set_state(dice)
-    if mode.broken is not None:
-        raise mode.broken
-    if rolled:
-        raise Break("the function draws random numbers; they are not part of a graph", "")
+    failure = failure or mode.broken
+    if rolled:  # dropout, for one, draws before it does what capture sees
+        where = failure.source if failure is not None else ""
+        raise Break("the function draws random numbers; they are not part of a graph", where)
+    if failure is not None:
+        raise failure
     if after is not None:
         raise Break(f"the function changes what it reads: {after[0]}", "")
     outputs: list[Tensor] = []
     recipe = _recipe(result, mode, outputs)
     mode.graph.output([mode.node_of(t) for t in outputs])
     for t in mode.inputs[given:]:
-        guards.tensors.append((t, (t._k, t._a.shape, t._a.strides, t.requires_grad), "a tensor that the function reads"))
+        guards.tensors.append(
+            (
+                t,
+                (t._k, t._a.shape, t._a.strides, t.requires_grad),
+                "a tensor that the function reads",
+            )
+        )
     name = getattr(root, "__name__", type(root).__name__)
     captured = Captured(mode.graph, list(mode.inputs), given, list(mode.fakes), outputs, mode, name)
     return captured, recipe
@@ -107,18 +131,31 @@ def _explain(error: Exception, mode: FakeMode) -> Break:
         tb = tb.tb_next
     text = str(error)
     if "MetaArray" in text or "meta" in text:
-        return Break(f"a tensor's values are needed by Python, or an operator has no meta rule ({text})", line)
+        return Break(
+            f"a tensor's values are needed by Python, or an operator has no meta rule ({text})",
+            line,
+        )
     return Break(f"the capture's run raised {type(error).__name__}: {text}", line)
 
 
-def _recipe(result: Any, mode: FakeMode, outputs: list[Tensor]) -> Callable[[Sequence[Tensor], Sequence[Tensor]], Any]:
-    """A function (graph outputs, graph inputs) → the result; fills `outputs` with the fakes to compute."""
+def _given(i: int) -> Recipe:
+    return lambda out, given: given[i]
+
+
+def _computed(n: int) -> Recipe:
+    return lambda out, given: out[n]
+
+
+def _recipe(result: Any, mode: FakeMode, outputs: list[Tensor]) -> Recipe:
+    """A function (graph outputs, graph inputs) → the result; fills `outputs` with the fakes to
+    compute.
+    """
     if isinstance(result, Tensor):
         if not is_fake(result):
             raise Break("the function returns a tensor that it did not compute from its arguments")
         for i, f in enumerate(mode.fakes):
             if result is f:
-                return lambda out, given, i=i: given[i]
+                return _given(i)
         if id(result._a) not in mode.values:
             raise Break("the function returns a tensor from another capture")
         for f in mode.fakes:
@@ -126,12 +163,11 @@ def _recipe(result: Any, mode: FakeMode, outputs: list[Tensor]) -> Callable[[Seq
                 raise Break("the function returns a view of an input")
         for n, t in enumerate(outputs):
             if t is result:
-                return lambda out, given, n=n: out[n]
+                return _computed(n)
             if t._s is not None and t._s is result._s:
                 raise Break("two results share memory")
         outputs.append(result)
-        n = len(outputs) - 1
-        return lambda out, given: out[n]
+        return _computed(len(outputs) - 1)
     if isinstance(result, SCALARS):
         return lambda out, given: result
     if isinstance(result, tuple) and hasattr(result, "_fields"):
@@ -145,5 +181,3 @@ def _recipe(result: Any, mode: FakeMode, outputs: list[Tensor]) -> Callable[[Seq
         keyed = {k: _recipe(v, mode, outputs) for k, v in result.items()}
         return lambda out, given: {k: p(out, given) for k, p in keyed.items()}
     raise Break(f"the function returns a {type(result).__name__}")
-
-

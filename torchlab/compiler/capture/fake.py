@@ -1,9 +1,13 @@
 """Fake tensors and the mode that turns operator calls on them into nodes.
 
-A fake tensor has shape, strides and dtype of the real one, says that it lies where the real one does, and
-has no elements: reading a value ends the capture. For the time of one operator's core it takes the kind of
-the meta device, so that meta rules compute the results; the tape records as always, which gives the joint
-graph its backward. A value is known by its `MetaArray`, which aliases (`detach`, saved tensors) share.
+A fake tensor has shape, strides and dtype of the real one, says that it lies where the real one
+does, and
+has no elements: reading a value ends the capture. For the time of one operator's core it takes the
+kind of
+the meta device, so that meta rules compute the results; the tape records as always, which gives the
+joint
+graph its backward. A value is known by its `MetaArray`, which aliases (`detach`, saved tensors)
+share.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
 from torchlab._core.dispatch.modes import SLOW
-from torchlab._core.dispatch.registry import METHODS
+from torchlab._core.dispatch.registry import METHODS, aten
 from torchlab._core.kind import Kind, kind
 from torchlab._core.tape import TLS, AccumulateGrad, storage_of
 from torchlab._core.tensor import Parameter, Tensor, strides_of
@@ -24,14 +28,35 @@ from torchlab.fx.node import Node
 
 META = device("meta")
 _RANDOM = (
-    "rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "uniform", "exponential", "dropout",
-    "native_dropout", "random", "cauchy", "geometric", "log_normal", "poisson", "rrelu_with_noise", "rrelu",
-)  # fmt: skip
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "uniform",
+    "exponential",
+    "dropout",
+    "native_dropout",
+    "random",
+    "cauchy",
+    "geometric",
+    "log_normal",
+    "poisson",
+    "rrelu_with_noise",
+    "rrelu",
+)
 
 
 def _random(op: Any) -> bool:
     name = op.name.rstrip("_").removesuffix("_like")
-    return "random" in op.tags or any("Generator" in str(a.type) for a in op.schema.arguments) or name in _RANDOM or "dropout" in name
+    return (
+        "random" in op.tags
+        or any("Generator" in str(a.type) for a in op.schema.arguments)
+        or name in _RANDOM
+        or "dropout" in name
+    )
 
 
 def fake_like(t: Tensor, requires_grad: bool) -> Tensor:
@@ -84,7 +109,10 @@ class FakeMode:
         if type(t) not in (Tensor, Parameter):
             raise Break(f"a tensor of the subclass {type(t).__name__} is read")
         if t._k.device is not cpu or t._k.inference:
-            raise Break(f"a tensor on the device '{t._k.device}' (or made in inference mode); only host tensors are compiled")
+            raise Break(
+                f"a tensor on the device '{t._k.device}' (or made in inference mode); "
+                "only host tensors are compiled"
+            )
         f = fake_like(t, t.requires_grad)
         self.placeholder(f, name)
         self.inputs.append(t)
@@ -93,7 +121,11 @@ class FakeMode:
 
     def placeholder(self, f: Tensor, name: str) -> Node:
         """A placeholder for a fake that already exists."""
-        where = self.graph.inserting_after(self.last_placeholder) if self.last_placeholder is not None else self.graph.inserting_before(None)
+        where = (
+            self.graph.inserting_after(self.last_placeholder)
+            if self.last_placeholder is not None
+            else self.graph.inserting_before(None)
+        )
         with where:
             node = self.graph.placeholder(f"{name}_{len(self.fakes)}")
         self.last_placeholder = node
@@ -158,14 +190,21 @@ class FakeMode:
     def _run(self, op: Any, args: Any) -> Any:
         noted = [self._noted(x) for x in args]
         arguments = op.schema.arguments
-        named = {a.name: v for a, v in zip(arguments, noted, strict=False) if a.kwarg_only and not (a.has_default and v is a.default)}
-        node = self.graph.call_function(op, tuple(v for a, v in zip(arguments, noted, strict=False) if not a.kwarg_only), named)
+        named = {
+            a.name: v
+            for a, v in zip(arguments, noted, strict=False)
+            if a.kwarg_only and not (a.has_default and v is a.default)
+        }
+        node = self.graph.call_function(
+            op, tuple(v for a, v in zip(arguments, noted, strict=False) if not a.kwarg_only), named
+        )
         origin = self.origin or user_line()
         if origin:
             node.meta["origin"] = origin
         kinds: list[tuple[Tensor, Kind]] = []
         given = tuple(
-            META if a.type.base == "Device" and not a.type.list else x for a, x in zip(arguments, args, strict=False)
+            META if a.type.base == "Device" and not a.type.list else x
+            for a, x in zip(arguments, args, strict=False)
         )
         fakes = _tensors(given)
         try:
@@ -212,30 +251,35 @@ class FakeMode:
         t._k = k.c if t._k.contiguous else k.v
 
     def _write(self, call: Any, args: Any) -> Any:
-        """An in-place call on a value that only the function knows: compute, and let the name mean the new
+        """An in-place call on a value that only the function knows: compute, and let the
+        name mean the new
         value."""
         name = getattr(call, "__name__", "")
         owner, form = METHODS.get(name, (None, ""))
         target = args[0]
         if self.broken is not None:
             raise self.broken
-        if form != "inplace" or not hasattr(owner, "schema"):
+        functional = form == "inplace" and hasattr(owner, "schema")
+        if not functional and not (name == "div_" and len(args) == 2):
             self._stop(f"{name} writes in place and has no functional form")
         if not is_fake(target) or any(target is f for f in self.fakes):
             self._stop(f"{name} writes into an input, parameter or buffer")
         if target._v is not None or (target._s is not None and id(target._s) in self.viewed):
             self._stop(f"{name} writes into a tensor that shares memory with another")
-        result = owner.call(*args) if self._on() else self._again(owner, args)
+        if functional:
+            result = self.__torch_dispatch__(owner, (), args, {})
+        else:
+            with self:
+                result = aten.div(*args)
         if result._a.shape != target._a.shape or result._k.dtype is not target._k.dtype:
             self._stop(f"{name} changes shape or dtype in place")
-        target._a, target._k, target._e, target._s = result._a, result._k, result._e, storage_of(result)
+        target._a, target._k, target._e, target._s = (
+            result._a,
+            result._k,
+            result._e,
+            storage_of(result),
+        )
         return target
-
-    def _on(self) -> bool:
-        return self in TLS.dispatch_modes
-
-    def _again(self, owner: Any, args: Any) -> Any:
-        return self.__torch_dispatch__(owner, (), args, {})
 
 
 class Value:

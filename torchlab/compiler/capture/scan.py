@@ -1,7 +1,9 @@
 """What a function may read or do beside its tensors, found in its code before it is run.
 
-The capture's run on fake tensors sees operators, not Python: so everything the code can reach by name
-(globals, closures, attributes of modules and objects, functions it calls) is entered into the guards, and
+The capture's run on fake tensors sees operators, not Python: so everything the code can reach by
+name
+(globals, closures, attributes of modules and objects, functions it calls) is entered into the
+guards, and
 code that writes to something outside, prints, or draws numbers is refused with its line.
 """
 
@@ -22,30 +24,54 @@ from torchlab.compiler.capture.segment import SCALARS, Guards
 from torchlab.nn.module import Module
 
 _EFFECTS = {
-    "STORE_ATTR": "sets an attribute", "DELETE_ATTR": "deletes an attribute", "STORE_GLOBAL": "sets a global",
-    "DELETE_GLOBAL": "deletes a global", "STORE_SUBSCR": "assigns to an item", "DELETE_SUBSCR": "deletes an item",
-    "YIELD_VALUE": "yields", "STORE_SLICE": "assigns to a slice",
-}  # fmt: skip
+    "STORE_ATTR": "sets an attribute",
+    "DELETE_ATTR": "deletes an attribute",
+    "STORE_GLOBAL": "sets a global",
+    "DELETE_GLOBAL": "deletes a global",
+    "STORE_SUBSCR": "assigns to an item",
+    "DELETE_SUBSCR": "deletes an item",
+    "YIELD_VALUE": "yields",
+    "STORE_SLICE": "assigns to a slice",
+}
 _BUILTINS = frozenset(
-    "print input open exec eval compile globals locals vars breakpoint id hash setattr delattr __import__".split()
+    (
+        "print input open exec eval compile globals locals vars breakpoint id hash setattr "
+        "delattr __import__"
+    ).split()
 )
-_MODULES = frozenset("random time os sys logging datetime secrets uuid warnings threading subprocess socket inspect gc".split())
+_MODULES = frozenset(
+    (
+        "random time os sys logging datetime secrets uuid warnings threading subprocess "
+        "socket inspect gc"
+    ).split()
+)
 _NAMES = {
     **dict.fromkeys(("backward", "grad"), "differentiates"),
-    **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "uses the random state"),
+    **dict.fromkeys(
+        ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"),
+        "uses the random state",
+    ),
     **dict.fromkeys(("register_hook", "register_forward_hook", "retain_grad"), "registers a hook"),
-    **dict.fromkeys(("requires_grad_", "set_default_dtype", "set_default_device", "data"), "changes what is recorded"),
+    **dict.fromkeys(
+        ("requires_grad_", "set_default_dtype", "set_default_device", "data"),
+        "changes what is recorded",
+    ),
     **dict.fromkeys(("item", "tolist", "numpy", "data_ptr"), "reads a tensor's values"),
     **dict.fromkeys(("breakpoint", "set_trace", "_getframe"), "inspects frames"),
-}  # fmt: skip
+}
 _EMPTY_TABLES = (
-    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs",
-)  # fmt: skip
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_forward_hooks_with_kwargs",
+)
 _LIBRARY = frozenset(sys.stdlib_module_names) | {"torchlab", "numpy", "scipy"}
 
 
 def scan(root: Any, guards: Guards, arguments: Any = ()) -> None:
-    """Enter all that `root` (a function, method or module) and its arguments may read into `guards`.
+    """Enter all that `root` (a function, method or module) and its arguments may read into
+    `guards`.
 
     Raises:
         Break: it may do what a graph cannot repeat.
@@ -54,7 +80,9 @@ def scan(root: Any, guards: Guards, arguments: Any = ()) -> None:
     s.visit(root, getattr(root, "__name__", type(root).__name__))
     for x in arguments:
         if isinstance(x, Module) or callable(x) and hasattr(x, "__code__"):
-            guards.cells.append((types.CellType(x), x, "an argument"))  # keeps it alive, so that its id stays its own
+            guards.cells.append(
+                (types.CellType(x), x, "an argument")
+            )  # keeps it alive, so that its id stays its own
             s.visit(x, "an argument")
     s.finish()
 
@@ -82,7 +110,9 @@ class _Scan:
         self.visit(value, what)
 
     def finish(self) -> None:
-        """Classes and modules: only the names that some code mentions; new code brings new names."""
+        """Classes and modules: only the names that some code mentions; new code brings new
+        names.
+        """
         before = -1
         while before != len(self.done) + len(self.names):
             before = len(self.done) + len(self.names)
@@ -104,7 +134,8 @@ class _Scan:
                 if isinstance(table, dict):
                     self.entry(table, name, f"{what}.{name}")
                 elif isinstance(value, SCALARS) or not callable(value):
-                    self.guards.entries.append((table, name, value, f"{what}.{name}"))  # type: ignore[arg-type]
+                    # type: ignore[arg-type]
+                    self.guards.entries.append((table, name, value, f"{what}.{name}"))
                     self.visit(value, f"{what}.{name}")
 
     # ---- values ----------------------------------------------------------------------------------
@@ -160,7 +191,9 @@ class _Scan:
                 self.guards.sizes.append((value, len(value), f"{what}.{name}"))
                 for k in list(value):
                     self.entry(value, k, f"{what}.{k}")
-            elif not name.startswith("_") or (isinstance(value, SCALARS) and name != "_is_full_backward_hook"):
+            elif not name.startswith("_") or (
+                isinstance(value, SCALARS) and name != "_is_full_backward_hook"
+            ):
                 self.entry(m.__dict__, name, f"{what}.{name}")
         if not _library(type(m).__module__):
             self.classes.append((type(m), type(m).__name__))
@@ -169,7 +202,10 @@ class _Scan:
 
     def function(self, f: types.FunctionType) -> None:
         if getattr(f, "_torchlab_disable", False):
-            raise Break(f"{f.__name__} is marked with torch.compiler.disable", f"{f.__code__.co_filename}:{f.__code__.co_firstlineno}")
+            raise Break(
+                f"{f.__name__} is marked with torch.compiler.disable",
+                f"{f.__code__.co_filename}:{f.__code__.co_firstlineno}",
+            )
         if (id(f.__code__), "") in self.done:
             return
         self.done.add((id(f.__code__), ""))

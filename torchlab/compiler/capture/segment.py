@@ -1,9 +1,12 @@
 """The segment, and the guards that say whether it may be used.
 
 Note [What guards watch]
-The arguments' structure, values and tensors' metadata make one comparable key. Everything else that the
-function may read is watched where it lies: (dictionary, key, value) entries for globals, attributes and
-modules' tables, cells of closures, and copies of lists and tuples. Tensors are watched by identity and
+The arguments' structure, values and tensors' metadata make one comparable key. Everything else that
+the
+function may read is watched where it lies: (dictionary, key, value) entries for globals, attributes
+and
+modules' tables, cells of closures, and copies of lists and tuples. Tensors are watched by identity
+and
 metadata, never by value: their values are the graph's inputs.
 """
 
@@ -29,7 +32,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def arguments_key(args: Any, kwargs: Any, tensors: list[Tensor]) -> Any:
-    """What of the arguments a segment depends on, as a comparable value; `tensors` collects the tensors.
+    """What of the arguments a segment depends on, as a comparable value; `tensors` collects the
+    tensors.
 
     Raises:
         Break: an argument that capture does not take.
@@ -60,12 +64,17 @@ def _key(x: Any, tensors: list[Tensor]) -> Any:
         raise Break(f"an argument is of the tensor subclass {c.__name__}")
     if isinstance(x, Module) or callable(x) and hasattr(x, "__code__"):
         return (c, id(x))
-    raise Break(f"an argument is of type {c.__name__}; capture takes tensors, numbers, strings and containers of them")
+    raise Break(
+        f"an argument is of type {c.__name__}; capture takes tensors, numbers, strings "
+        "and containers of them"
+    )
 
 
 @dataclass
 class Guards:
-    """What must be as it was when the segment was made. `check()` gives None, or what has changed."""
+    """What must be as it was when the segment was made. `check()` gives None, or what has
+    changed.
+    """
 
     key: Any = ()
     environment: Any = ()
@@ -92,28 +101,50 @@ class Guards:
             if got is not v and not same(got, v):
                 return what, v, got
         for container, copy, what in self.copies:
-            if len(container) != len(copy) or not all(a is b or same(a, b) for a, b in zip(container, copy, strict=True)):
+            if len(container) != len(copy) or not all(
+                a is b or same(a, b) for a, b in zip(container, copy, strict=True)
+            ):
                 return what, copy, container
         for t, (k, shape, strides, grad), what in self.tensors:
             a = t._a
-            if t._k is not k or a.shape != shape or a.strides != strides or (t._e is not None) != grad:
-                return what, (k.dtype, shape, strides, grad), (t._k.dtype, a.shape, a.strides, t._e is not None)
+            if (
+                t._k is not k
+                or a.shape != shape
+                or a.strides != strides
+                or (t._e is not None) != grad
+            ):
+                return (
+                    what,
+                    (k.dtype, shape, strides, grad),
+                    (t._k.dtype, a.shape, a.strides, t._e is not None),
+                )
         return None
 
     def restore(self) -> None:
         """Put lists back as they were: a capture that is given up must leave no trace."""
         for container, copy, _ in self.copies:
-            if isinstance(container, list) and (len(container) != len(copy) or any(a is not b for a, b in zip(container, copy, strict=True))):
+            if isinstance(container, list) and (
+                len(container) != len(copy)
+                or any(a is not b for a, b in zip(container, copy, strict=True))
+            ):
                 container[:] = copy
 
     def describe(self) -> list[str]:
         """One line for each guard."""
         lines = [f"argument {i}: {part}" for i, part in enumerate(self.key)]
-        lines += [f"{what} is {v!r}"[:200] for _, _, v, what in self.entries if isinstance(v, SCALARS)]
-        lines += [f"{what} is the same object" for _, _, v, what in self.entries if not isinstance(v, SCALARS)]
+        lines += [
+            f"{what} is {v!r}"[:200] for _, _, v, what in self.entries if isinstance(v, SCALARS)
+        ]
+        lines += [
+            f"{what} is the same object"
+            for _, _, v, what in self.entries
+            if not isinstance(v, SCALARS)
+        ]
         lines += [f"{what} is {v!r}"[:200] for _, v, what in self.cells]
         lines += [f"{what} has {len(copy)} unchanged items" for _, copy, what in self.copies]
-        lines += [f"{what}: {m[0].dtype} {m[1]}, requires_grad={m[3]}" for _, m, what in self.tensors]
+        lines += [
+            f"{what}: {m[0].dtype} {m[1]}, requires_grad={m[3]}" for _, m, what in self.tensors
+        ]
         return [*lines, f"grad mode, default dtype: {self.environment}"]
 
 
@@ -124,8 +155,10 @@ _MISSING = type("missing", (), {"__repr__": lambda self: "<missing>"})()
 class Captured:
     """What capture hands to a backend.
 
-    graph: aten operators; placeholders stand for `inputs` (example tensors; those after `given` are read by
-    the function itself: parameters, globals). fakes, outputs, tape: for the joint graph (see `aot.joint`).
+    graph: aten operators; placeholders stand for `inputs` (example tensors; those after `given`
+        are read by
+    the function itself: parameters, globals). fakes, outputs, tape: for the joint graph (see
+    `aot.joint`).
     """
 
     graph: Graph

@@ -19,7 +19,9 @@ from torchlab.fx.graph import Graph
 Call = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 
-def compile_captured(captured: Captured, options: dict[str, Any] | None = None) -> tuple[Call, list[CompiledProgram]]:
+def compile_captured(
+    captured: Captured, options: dict[str, Any] | None = None
+) -> tuple[Call, list[CompiledProgram]]:
     """A function of the graph's inputs, and the compiled programs behind it (forward, backward)."""
     options = options or {}
     if any(t.requires_grad for t in captured.outputs):
@@ -47,7 +49,9 @@ def _program(graph: Graph, name: str, options: dict[str, Any]) -> CompiledProgra
 
 
 def _fresh(program: CompiledProgram, count: int | None = None) -> Callable[..., list[np.ndarray]]:
-    """`program.run` whose first `count` results (None: all) share memory with no input and each other."""
+    """`program.run` whose first `count` results (None: all) share memory with no input and each
+    other.
+    """
     graph = program.graph
     seen = set(graph.inputs)
     shared = []

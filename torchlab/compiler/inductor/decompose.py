@@ -14,7 +14,9 @@ from torchlab.compiler.capture.fake import FakeMode, Value
 from torchlab.fx.graph import Graph
 from torchlab.fx.node import Node, map_arg
 
-_KEEP = frozenset(("convolution", "_scaled_dot_product_attention", "max_pool2d_with_indices", "embedding"))
+_KEEP = frozenset(
+    ("convolution", "_scaled_dot_product_attention", "max_pool2d_with_indices", "embedding")
+)
 """Library calls that no fusion beats."""
 
 
@@ -46,7 +48,9 @@ def decomposed(graph: Graph) -> Graph:
             else:
                 mode.origin = node.meta.get("origin")
                 args, kwargs = map_arg((node.args, node.kwargs), lambda n: values[n])
-                values[node] = mode.__torch_dispatch__(node.target, (), positional(node.target, args, kwargs), {})
+                values[node] = mode.__torch_dispatch__(
+                    node.target, (), positional(node.target, args, kwargs), {}
+                )
     finally:
         NOGRAD.pop()
         TLS.grad = was

@@ -1,6 +1,7 @@
 """A decomposed aten graph as a program for the code generator.
 
-Pointwise operators become their scalar expressions, reductions and views their steps; everything else is a
+Pointwise operators become their scalar expressions, reductions and views their steps; everything
+else is a
 library call: the operator's own kernel, on the arrays.
 """
 
@@ -60,9 +61,19 @@ class _Lowering:
 
     def step(self, node: Node) -> str:
         op = node.target
-        args = dict(zip((a.name for a in op.schema.arguments), positional(op, node.args, node.kwargs), strict=True))
+        args = dict(
+            zip(
+                (a.name for a in op.schema.arguments),
+                positional(op, node.args, node.kwargs),
+                strict=True,
+            )
+        )
         if self.plain(node):
-            made = self.pointwise(node, op, args) or self.reduction(node, op, args) or self.view(node, op, args)
+            made = (
+                self.pointwise(node, op, args)
+                or self.reduction(node, op, args)
+                or self.view(node, op, args)
+            )
             if made is not None:
                 return made
         return self.library(node, op, args)
@@ -70,7 +81,10 @@ class _Lowering:
     def plain(self, node: Node) -> bool:
         """Whether all types are ones that the generator computes with."""
         values = [node.meta["val"], *(n.meta["val"] for n in node.all_input_nodes)]
-        return all(isinstance(v, Value) and CATEGORY.get(type_name(v), _COMPLEX) != _COMPLEX for v in values)
+        return all(
+            isinstance(v, Value) and CATEGORY.get(type_name(v), _COMPLEX) != _COMPLEX
+            for v in values
+        )
 
     def origin(self, node: Node) -> tuple[str, ...]:
         name = str(node.target) if hasattr(node.target, "schema") else node.name
@@ -82,10 +96,22 @@ class _Lowering:
         expr = op.expr
         if op.name in ("_to_copy", "clone"):
             expr, args = "self", {"self": args["self"]}
-        elif op.name == "clamp" and isinstance(args.get("min", 0), type(None)) | isinstance(args.get("max", 0), type(None)):
+        elif op.name == "clamp" and isinstance(args.get("min", 0), type(None)) | isinstance(
+            args.get("max", 0), type(None)
+        ):
             expr = "minimum(self, max)" if args["min"] is None else "maximum(self, min)"
             args = {k: v for k, v in args.items() if v is not None}
-        elif op.name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "zeros", "ones", "full", "new_full"):
+        elif op.name in (
+            "zeros_like",
+            "ones_like",
+            "full_like",
+            "new_zeros",
+            "new_ones",
+            "zeros",
+            "ones",
+            "full",
+            "new_full",
+        ):
             value = args.get("fill_value", 1 if "ones" in op.name else 0)
             if not isinstance(value, (bool, int, float)):
                 return None
@@ -104,22 +130,38 @@ class _Lowering:
                 return None
         v = node.meta["val"]
         step = PointwiseStep(
-            name=node.name, expr=expr, inputs=inputs, scalars=scalars, dtype=type_name(v), shape=v.shape,
-            stride=v.stride if _dense(v) else None, origin=self.origin(node),
-        )  # fmt: skip
+            name=node.name,
+            expr=expr,
+            inputs=inputs,
+            scalars=scalars,
+            dtype=type_name(v),
+            shape=v.shape,
+            stride=v.stride if _dense(v) else None,
+            origin=self.origin(node),
+        )
         return self.builder.add(step)
 
     # ---- reductions ------------------------------------------------------------------------------
 
     def reduction(self, node: Node, op: Any, args: dict[str, Any]) -> str | None:
-        kind = {"max": "amax", "min": "amin"}.get(op.name, op.name) if op.overload == "default" else op.name
+        kind = (
+            {"max": "amax", "min": "amin"}.get(op.name, op.name)
+            if op.overload == "default"
+            else op.name
+        )
         if kind not in _REDUCTIONS or not isinstance(args.get("self"), Node):
             return None
         source, v = args["self"], node.meta["val"]
         name = self.names[source]
         shape = source.meta["val"].shape
         dims = args.get("dim")
-        dims = (dims,) if isinstance(dims, int) else None if dims is None or len(dims) == 0 else tuple(dims)
+        dims = (
+            (dims,)
+            if isinstance(dims, int)
+            else None
+            if dims is None or len(dims) == 0
+            else tuple(dims)
+        )
         given, result = type_name(source.meta["val"]), type_name(v)
         if kind in ("any", "all"):
             if result != "bool":
@@ -130,12 +172,21 @@ class _Lowering:
         elif kind in ("amax", "amin"):
             if 0 in shape or given == "bool":
                 return None
-        elif given != result and (args.get("dtype") is not None or CATEGORY[given] == CATEGORY[result]):
-            name = self.builder.pointwise(f"{node.name}_cast", "self", dtype=result, origin=self.origin(node), self=name)
+        elif given != result and (
+            args.get("dtype") is not None or CATEGORY[given] == CATEGORY[result]
+        ):
+            name = self.builder.pointwise(
+                f"{node.name}_cast", "self", dtype=result, origin=self.origin(node), self=name
+            )
         return self.builder.reduce(
-            node.name, kind.removeprefix("a") if kind in ("amax", "amin") else kind, name, dims,
-            bool(args.get("keepdim", False)), result if kind in ("sum", "prod", "mean") else None, self.origin(node),
-        )  # fmt: skip
+            node.name,
+            kind.removeprefix("a") if kind in ("amax", "amin") else kind,
+            name,
+            dims,
+            bool(args.get("keepdim", False)),
+            result if kind in ("sum", "prod", "mean") else None,
+            self.origin(node),
+        )
 
     # ---- views -----------------------------------------------------------------------------------
 
@@ -151,7 +202,11 @@ class _Lowering:
         if op.name == "expand":
             return self.add_view(node, source, "expand", shape)
         if op.name == "permute":
-            return self.add_view(node, source, "permute", tuple(d % len(have) for d in args["dims"])) if have else None
+            return (
+                self.add_view(node, source, "permute", tuple(d % len(have) for d in args["dims"]))
+                if have
+                else None
+            )
         if op.name in ("transpose", "t"):
             if len(have) < 2:
                 return self.add_view(node, source, "reshape", shape)
@@ -168,8 +223,12 @@ class _Lowering:
             return self.add_view(node, source, "slice", (d, start, stop, step))
         return None
 
-    def add_view(self, node: Node, source: Node, kind: str, args: tuple[int, ...], name: str | None = None) -> str:
-        return self.builder.view(name or node.name, kind, self.names[source], *args, origin=self.origin(node))
+    def add_view(
+        self, node: Node, source: Node, kind: str, args: tuple[int, ...], name: str | None = None
+    ) -> str:
+        return self.builder.view(
+            name or node.name, kind, self.names[source], *args, origin=self.origin(node)
+        )
 
     # ---- library calls ---------------------------------------------------------------------------
 
@@ -182,10 +241,14 @@ class _Lowering:
             return r.copy() if any(np.may_share_memory(r, a) for a in arrays) else r
 
         call.__name__ = op.name
-        return self.builder.extern(node.name, call, inputs, v.shape, type_name(v), self.origin(node))
+        return self.builder.extern(
+            node.name, call, inputs, v.shape, type_name(v), self.origin(node)
+        )
 
     def arguments(self, args: dict[str, Any]) -> tuple[list[str], Callable[[Any], list[Any]]]:
-        """The values that a call reads, and a function from their arrays to the call's arguments."""
+        """The values that a call reads, and a function from their arrays to the call's
+        arguments.
+        """
         nodes: list[Node] = []
 
         def number(n: Node) -> _Slot:
@@ -201,7 +264,13 @@ class _Lowering:
         if not node.users:
             return
         op, v = parent.target, node.meta["val"]
-        args = dict(zip((a.name for a in op.schema.arguments), positional(op, parent.args, parent.kwargs), strict=True))
+        args = dict(
+            zip(
+                (a.name for a in op.schema.arguments),
+                positional(op, parent.args, parent.kwargs),
+                strict=True,
+            )
+        )
         if op.name in _LISTS and CATEGORY.get(type_name(v), _COMPLEX) != _COMPLEX:
             source = args["self"]
             shape = source.meta["val"].shape
@@ -210,7 +279,9 @@ class _Lowering:
                 self.names[node] = self.add_view(node, source, "select", (d, i))
             else:
                 start = sum(x.shape[d] for x in parent.meta["val"][:i])
-                self.names[node] = self.add_view(node, source, "slice", (d, start, start + v.shape[d], 1))
+                self.names[node] = self.add_view(
+                    node, source, "slice", (d, start, start + v.shape[d], 1)
+                )
             return
         if parent in self.stashes:
             first, stash = self.stashes[parent]
@@ -219,7 +290,9 @@ class _Lowering:
                 return stash.results.pop(i)
 
             take.__name__ = f"{op.name}_{i}"
-            self.names[node] = self.builder.extern(node.name, take, [first], v.shape, type_name(v), self.origin(node))
+            self.names[node] = self.builder.extern(
+                node.name, take, [first], v.shape, type_name(v), self.origin(node)
+            )
             return
         inputs, rebuild = self.arguments(args)
         stash = threading.local()
@@ -231,7 +304,9 @@ class _Lowering:
             return results[i]._a
 
         call.__name__ = op.name
-        self.names[node] = self.builder.extern(node.name, call, inputs, v.shape, type_name(v), self.origin(node))
+        self.names[node] = self.builder.extern(
+            node.name, call, inputs, v.shape, type_name(v), self.origin(node)
+        )
         self.stashes[parent] = (self.names[node], stash)
 
 

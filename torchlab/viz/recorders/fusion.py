@@ -48,7 +48,9 @@ def _op(node: Node, expressions: dict[str, str]) -> str:
 def fusion_snapshot(compiled: CompiledProgram) -> FusionSnapshot:
     """The snapshot of one compiled program."""
     graph = compiled.graph
-    expressions = {s.name: _expression(s) for s in compiled.program.steps if isinstance(s, PointwiseStep)}
+    expressions = {
+        s.name: _expression(s) for s in compiled.program.steps if isinstance(s, PointwiseStep)
+    }
     lines = {
         (k.name, name): numbers for k in compiled.kernels for name, numbers in k.line_map.items()
     }

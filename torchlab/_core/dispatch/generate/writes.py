@@ -34,6 +34,18 @@ def inplace_call(op: Any) -> Any:
         if "self" in p.saved:
             wanted = " or ".join(f"e_{t} is not None" for t in dict.fromkeys(p.saved["self"]))
             lines.append(f"    original = saved_original(self) if record and ({wanted}) else self")
+    record: list[str] = []
+    if op.vjp:
+        kept = "original" if "self" in op_saved(op) else None
+        record = nodes.record_lines(op, "self", original=kept)
+    early = []  # saved before the write: `x.mul_(x)` must not keep the new x for the old one
+    for j, line in enumerate(record):
+        slot, _, expression = line.partition(" = ")
+        if slot.startswith("n.s_") and slot[4:] in tensors[1:]:
+            early.append(f"        {slot[2:]} = {expression}")
+            record[j] = f"{slot} = {slot[2:]}"
+    if early:
+        lines += ["    if record:", *early]
     arguments = "".join(n + ", " for n in tensors), "".join(n + ", " for n in values)
     lines.append(f"    {writer}(OP_{i}, self, ({arguments[0]}), ({arguments[1]}))")
     lines.append("    wrote(self)")
@@ -42,7 +54,7 @@ def inplace_call(op: Any) -> Any:
         lines.append("    if record:")
         if result:
             lines.append("        result = self")
-        for x in nodes.record_lines(op, "self", original="original" if "self" in p.saved else None):
+        for x in record:
             lines.append("        " + x.replace("NODE_", f"N_{i}"))
         lines += ["        n.shape = self._a.shape", "        n.k = self._k", "        rebase_history(self, n)"]
     lines.append("    return self")
@@ -59,6 +71,11 @@ def inplace_call(op: Any) -> Any:
     fn.__module__ = "torchlab"
     fn.op = op
     return fn
+
+
+def op_saved(op: Any) -> Any:
+    """What the node keeps of tensors, by name."""
+    return nodes.plan(op).saved
 
 
 def out_call(op: Any) -> Any:

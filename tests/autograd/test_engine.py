@@ -1,0 +1,157 @@
+"""backward and grad: accumulation, retained graphs, second derivatives, deep graphs, threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import torchlab
+from torchlab.autograd import detect_anomaly, grad, gradcheck, gradgradcheck, graph
+from torchlab.autograd.gradcheck import GradcheckError
+
+
+def leaf(*values: float) -> torchlab.Tensor:
+    return torchlab.tensor(list(values), dtype=torchlab.float64, requires_grad=True)
+
+
+def test_gradients_add_up() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    (3 * x).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+    first = x.grad
+    (x + x + x * 2).backward(torchlab.tensor([1.0, 10.0], dtype=torchlab.float64))
+    assert x.grad.tolist() == [9.0, 47.0] and x.grad is first
+
+
+def test_retain_graph() -> None:
+    x = leaf(3.0)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.item() == 12.0
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+    s = x.sum()  # saves nothing: may be run again
+    s.backward()
+    s.backward()
+    assert x.grad.item() == 14.0
+
+
+def test_second_and_third_derivative() -> None:
+    x = leaf(2.0)
+    (d1,) = grad((x**4).sum(), x, create_graph=True)
+    (d2,) = grad(d1.sum(), x, create_graph=True)
+    (d3,) = grad(d2.sum(), x)
+    assert (d1.item(), d2.item(), d3.item()) == (32.0, 48.0, 48.0)
+    assert x.grad is None and not d3.requires_grad
+
+
+def test_unused_and_materialized() -> None:
+    x, y = leaf(1.0), leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="allow_unused"):
+        grad(x.sum(), [x, y], retain_graph=True)
+    assert grad(x.sum(), [x, y], allow_unused=True)[1] is None
+    assert grad(x.sum(), [x, y], materialize_grads=True)[1].tolist() == [0.0, 0.0]
+
+
+def test_refusals() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="implicitly created only for scalar outputs"):
+        (x * 2).backward()
+    with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
+        torchlab.ones(1).backward()
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        (x * 2).backward(torchlab.ones(3, dtype=torchlab.float64))
+    with pytest.raises(RuntimeError, match="cannot be empty"):
+        x.sum().backward(inputs=[])
+    assert x.grad is None
+
+
+def test_only_the_inputs_asked_for() -> None:
+    x, y = leaf(2.0), leaf(5.0)
+    (x * y).sum().backward(inputs=[x])
+    assert x.grad.item() == 5.0 and y.grad is None
+
+
+def test_several_outputs_and_views() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a, b = x.split([1, 2])
+    (a.sum() + 10 * b.sum()).backward()
+    assert x.grad.tolist() == [1.0, 10.0, 10.0]
+    x.grad = None
+    values, _ = x.view(3, 1).expand(3, 2).max(1)
+    values.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_chain_of_100_000_nodes() -> None:
+    x = leaf(1.0)
+    y = x
+    for _ in range(100_000):
+        y = y + 1
+    y.sum().backward()
+    assert x.grad.item() == 1.0
+    del y  # and it is freed without recursion
+
+
+def test_a_leaf_shared_by_threads() -> None:
+    x = leaf(1.0, 1.0)
+
+    def work() -> None:
+        for _ in range(20):
+            grad((x * 2).sum(), x)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert grad((x * 2).sum(), x)[0].tolist() == [2.0, 2.0]
+
+
+def test_anomaly_names_the_function() -> None:
+    x = leaf(0.0)
+    with detect_anomaly(), pytest.warns(UserWarning, match="Error detected in SqrtBackward0"):
+        y = (torchlab.sqrt(x) * 0).sum()
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values in its 0th"):
+            y.backward()
+    assert not torchlab.autograd.is_anomaly_enabled()
+
+
+def test_gradcheck_catches_a_wrong_gradient() -> None:
+    class Wrong(torchlab.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    x = leaf(1.0, 2.0)
+    with pytest.raises(
+        GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"
+    ):
+        gradcheck(Wrong.apply, x)
+    assert not gradcheck(Wrong.apply, x, raise_exception=False)
+    assert gradcheck(torchlab.sin, x) and gradgradcheck(torchlab.sin, x)
+
+
+def test_saved_tensors_hooks() -> None:
+    x = leaf(3.0)
+    packed = []
+
+    def pack(t: torchlab.Tensor) -> float:
+        packed.append(t.item())
+        return t.item()
+
+    with graph.saved_tensors_hooks(
+        pack, lambda v: torchlab.tensor([v + 1], dtype=torchlab.float64)
+    ):
+        y = x * x
+    assert packed == [3.0, 3.0]
+    y.backward()
+    assert x.grad.item() == 8.0  # both factors came back one larger

@@ -1,0 +1,104 @@
+"""Writes in place, through views too, and what may not be written."""
+
+from __future__ import annotations
+
+import pytest
+
+import torchlab
+
+
+def leaf(*values: float) -> torchlab.Tensor:
+    return torchlab.tensor(list(values), requires_grad=True)
+
+
+def test_a_chain_of_writes_through_views() -> None:
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = x * 1
+    v = y.view(2, 2)
+    row = v[1]
+    row.mul_(10)  # y = [1, 2, 30, 40]
+    v[:, 0].add_(row)  # column 0 plus [30, 40]: y = [31, 2, 70, 40]
+    assert y.tolist() == [31.0, 2.0, 70.0, 40.0]
+    assert y.grad_fn.name() == "CopySlices"
+    (y * torchlab.tensor([1.0, 10.0, 100.0, 1000.0])).sum().backward()
+    # y0 = x0 + 10 x2; y1 = x1; y2 = 10 x2 + 10 x3; y3 = 10 x3
+    assert x.grad.tolist() == [1.0, 10.0, 10.0 + 1000.0, 1000.0 + 10000.0]
+
+
+def test_a_view_sees_the_base_written_later() -> None:
+    x = leaf(2.0, 3.0)
+    y = x * 1
+    v = y[0]
+    y.mul_(x.detach())
+    assert v.item() == 4.0 and v.requires_grad
+    v.backward()
+    assert x.grad.tolist() == [2.0, 0.0]
+
+
+def test_assignment_takes_the_gradient_away() -> None:
+    x, z = leaf(1.0, 2.0), leaf(5.0)
+    y = x * 3
+    y[0] = z[0] * 2
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 3.0] and z.grad.item() == 2.0
+
+
+def test_a_plain_tensor_gets_history() -> None:
+    x = leaf(4.0)
+    buffer = torchlab.zeros(2)
+    buffer[1:].copy_(x)
+    assert buffer.requires_grad and not buffer.is_leaf
+    (buffer * 3).sum().backward()
+    assert x.grad.item() == 3.0
+
+
+def test_leaves_and_their_views_are_safe() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        x[0].add_(1)
+    with torchlab.no_grad():
+        x.add_(1)
+    assert x.tolist() == [2.0, 3.0] and x.is_leaf
+
+
+def test_views_of_several_outputs_must_not_be_written() -> None:
+    y = leaf(1.0, 2.0) * 1
+    a, _ = y.unbind()
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        a.add_(1)
+    assert y.tolist() == [1.0, 2.0]
+
+
+def test_detach_shares_memory_and_version() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    z = y * y
+    d = y.detach()
+    assert not d.requires_grad
+    d.add_(1)
+    assert y.tolist() == [2.0, 3.0] and y._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    w = x * 1
+    w.detach_()
+    assert w.is_leaf and not w.requires_grad
+
+
+def test_the_old_value_is_kept_where_the_formula_needs_it() -> None:
+    x = leaf(2.0, 3.0)
+    y = x * 1
+    y.pow_(2)  # the gradient needs what was there before
+    y.exp_()  # and here the result
+    y.sum().backward()
+    expected = [2 * v * torchlab.tensor(v * v).exp().item() for v in (2.0, 3.0)]
+    assert x.grad.tolist() == pytest.approx(expected)
+
+
+def test_writes_that_do_not_disturb() -> None:
+    x = leaf(1.0, 2.0)
+    y = x + 1  # saves nothing
+    y.mul_(2)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
