@@ -154,8 +154,9 @@ def test_infer_schema() -> None:
         'str s="q", SymInt[] l) -> (Tensor, SymInt)'
     )
     assert infer_schema(_hints, mutates_args={"x"}) == text
-    assert infer_schema(fill_three_like, mutates_args="unknown", op_name="f") == (
-        "f(Tensor(a0!) x, Tensor(a1!)[] y) -> ()"
+    assert (
+        infer_schema(fill_three_like, mutates_args="unknown", op_name="f")
+        == "f(Tensor(a0!) x, Tensor(a1!)[] y) -> ()"
     )
     with pytest.raises(ValueError, match="were not found in the custom op's signature"):
         infer_schema(_hints, mutates_args={"z"})

@@ -28,6 +28,7 @@ from torchlab._core.dtype import (
 from torchlab._core.errors import OutOfMemoryError
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.ops import FAMILIES as _FAMILIES
+from torchlab._core.printing import set_printoptions
 from torchlab._core.tensor import (
     Size,
     Tensor,
@@ -37,7 +38,6 @@ from torchlab._core.tensor import (
     preserve_format,
     strided,
 )
-from torchlab._core.printing import set_printoptions
 from torchlab._version import __version__
 from torchlab.autograd.api import tensor_backward as _tensor_backward
 from torchlab.autograd.grad_mode import (

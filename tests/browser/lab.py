@@ -303,13 +303,11 @@ class Notebook:
     def _answers(self) -> bool:
         """Whether the kernel answers a request within two seconds. The light "idle" alone may still
         be the old kernel's after a restart, and what is sent then is lost."""
-        answered: bool = self._js(
-            """const kernel = panel.sessionContext.session?.kernel;
+        answered: bool = self._js("""const kernel = panel.sessionContext.session?.kernel;
             if (!kernel || kernel.connectionStatus !== 'connected') { return false; }
             const later = new Promise(resolve => setTimeout(() => resolve(null), 2000));
             return Boolean(await Promise.race([
-                kernel.requestKernelInfo().catch(() => null), later]));"""
-        )
+                kernel.requestKernelInfo().catch(() => null), later]));""")
         return answered
 
     def start_cell(self, index: int) -> None:
@@ -400,7 +398,5 @@ class Notebook:
 
     def close(self) -> None:
         """Close it without saving and shut its kernel down."""
-        self._js(
-            """await panel.sessionContext.shutdown();
-            panel.context.model.dirty = false; panel.dispose();"""
-        )
+        self._js("""await panel.sessionContext.shutdown();
+            panel.context.model.dirty = false; panel.dispose();""")

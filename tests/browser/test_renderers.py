@@ -58,15 +58,13 @@ def test_it_draws_and_fits(
 def test_measured_text_stays_in_its_box(page: Page, kind: str) -> None:
     """The widths that Python assumed hold for the browser's font."""
     open_picture(page, samples.ALL[kind]())
-    wide = page.evaluate(
-        """() => [...document.querySelectorAll('.part')].flatMap((part) => {
+    wide = page.evaluate("""() => [...document.querySelectorAll('.part')].flatMap((part) => {
           const box = part.querySelector('.shape').getBBox();
           return [...part.querySelectorAll('text')].filter((text) => {
             const words = text.getBBox();
             return words.x < box.x - 0.5 || words.x + words.width > box.x + box.width + 0.5;
           }).map((text) => text.textContent);
-        })"""
-    )
+        })""")
     assert wide == []
 
 

@@ -9,6 +9,7 @@ import pytest
 import torchlab as torch
 from torchlab import nn
 from torchlab._core import events
+from torchlab._core.codegen.toolchain import find_compiler
 from torchlab.nn import functional as F
 
 GELU = nn.Sequential(
@@ -399,3 +400,13 @@ def test_inputs_that_are_not_leaves_pass_gradients_on():
     y = torch.compile(lambda h: h.tanh() * 2)(x * 3)
     y.sum().backward()
     assert torch.allclose(x.grad, 6 * (1 - torch.tanh(3 * x.detach()) ** 2), atol=1e-5)
+
+
+def test_what_precedes_a_column_reduction_is_computed():
+    x, w = _x(), _w()
+    f = torch.compile(FUNCTIONS["broadcast"][0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # "the generated C++ was not compiled"
+        got = torch.autograd.grad(f(x, w).sum(), w)[0]
+    assert torch.allclose(got, torch.autograd.grad(f.fn(x, w).sum(), w)[0], atol=1e-4)
+    assert find_compiler() is None or {p.language for p in f.compiled_programs} == {"cpp"}

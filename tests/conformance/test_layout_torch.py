@@ -111,7 +111,7 @@ def test_channels_last(data, ndim):
 @st.composite
 def regroupings(draw, shape):
     """A shape of (nearly always) as many elements, whose dims are products of neighbours."""
-    parts = [n for n in shape for n in (draw(st.sampled_from([(n,), (n, 1), (1, n)])))]
+    parts = [n for n in shape for n in draw(st.sampled_from([(n,), (n, 1), (1, n)]))]
     parts = [f for n in parts for f in ((2, 2) if n == 4 and draw(st.booleans()) else (n,))]
     out: list[int] = []
     for n in parts:

@@ -104,8 +104,9 @@ def test_wrap_dim(dim, ndim, expected):
 def test_wrap_dim_errors():
     with pytest.raises(IndexError) as error:
         L.wrap_dim(3, 2, "sum")
-    assert str(error.value) == (
-        "sum: Dimension out of range (expected to be in range of [-2, 1], but got 3)"
+    assert (
+        str(error.value)
+        == "sum: Dimension out of range (expected to be in range of [-2, 1], but got 3)"
     )
     with pytest.raises(IndexError, match=r"range of \[-1, 0\], but got 1"):
         L.wrap_dim(1, 0)
@@ -199,8 +200,9 @@ def test_view():
     assert L.view((), (), (1, 1)) == ((1, 1), (1, 1))
     with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size"):
         L.view((3, 2), (1, 3), (6,))
-    assert L.why_view_fails((3, 2), (1, 3), (6,)) == (
-        "new dim 0 (size 6) would span dims 0 and 1 of the tensor of shape [3, 2] and strides"
+    assert (
+        L.why_view_fails((3, 2), (1, 3), (6,))
+        == "new dim 0 (size 6) would span dims 0 and 1 of the tensor of shape [3, 2] and strides"
         " [1, 3], but one step along dim 0 moves 1 elements and dim 1 inside it spans 2 x 3 = 6"
     )
 

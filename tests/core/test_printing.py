@@ -73,38 +73,43 @@ def test_other_dtypes(values: Any, dtype: Any, text: str) -> None:
 
 
 def test_nested_dimensions_and_lines() -> None:
-    assert show(np.zeros((2, 2, 2))) == (
-        "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])"
+    assert (
+        show(np.zeros((2, 2, 2)))
+        == "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])"
     )
-    assert show(np.arange(2000).reshape(2, 1000), np.int64) == (
-        "tensor([[   0,    1,    2,  ...,  997,  998,  999],\n"
+    assert (
+        show(np.arange(2000).reshape(2, 1000), np.int64)
+        == "tensor([[   0,    1,    2,  ...,  997,  998,  999],\n"
         "        [1000, 1001, 1002,  ..., 1997, 1998, 1999]])"
     )
-    assert show(np.arange(8) / 3) == (
-        "tensor([0.0000, 0.3333, 0.6667, 1.0000, 1.3333, 1.6667, 2.0000, 2.3333])"
+    assert (
+        show(np.arange(8) / 3)
+        == "tensor([0.0000, 0.3333, 0.6667, 1.0000, 1.3333, 1.6667, 2.0000, 2.3333])"
     )
     with printoptions(linewidth=30):
-        assert show(np.arange(8) / 3) == (
-            "tensor([0.0000, 0.3333,\n        0.6667, 1.0000,\n"
+        assert (
+            show(np.arange(8) / 3) == "tensor([0.0000, 0.3333,\n        0.6667, 1.0000,\n"
             "        1.3333, 1.6667,\n        2.0000, 2.3333])"
         )
 
 
 def test_suffixes() -> None:
     assert show([1.0], requires_grad=True) == "tensor([1.], requires_grad=True)"
-    assert show([2.0], grad_fn_name="AddBackward0", requires_grad=True) == (
-        "tensor([2.], grad_fn=<AddBackward0>)"
+    assert (
+        show([2.0], grad_fn_name="AddBackward0", requires_grad=True)
+        == "tensor([2.], grad_fn=<AddBackward0>)"
     )
-    assert show([1.0], is_parameter=True, requires_grad=True) == (
-        "Parameter containing:\ntensor([1.], requires_grad=True)"
+    assert (
+        show([1.0], is_parameter=True, requires_grad=True)
+        == "Parameter containing:\ntensor([1.], requires_grad=True)"
     )
     assert show([1.0], device="sim:0") == "tensor([1.], device='sim:0')"
     assert show([1.0], default_dtype="torch.float64") == "tensor([1.], dtype=torch.float32)"
     assert show([1j], np.complex128, default_dtype="torch.float64") == "tensor([0.+1.j])"
     assert show([1.0], prefix="Tagged") == "Tagged([1.])"
     wide = show(np.full(9, 0.25), np.float64, requires_grad=True)
-    assert wide == (
-        "tensor([0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500],\n"
+    assert (
+        wide == "tensor([0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500, 0.2500],\n"
         "       dtype=torch.float64, requires_grad=True)"
     )
 

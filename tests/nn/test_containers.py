@@ -64,8 +64,8 @@ def test_what_is_refused(act, error, text):
 
 def test_module_list_repr_shows_equal_neighbours_once():
     m = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1), nn.ReLU()])
-    assert repr(m) == (
-        "ModuleList(\n"
+    assert (
+        repr(m) == "ModuleList(\n"
         "  (0-1): 2 x Linear(in_features=1, out_features=1, bias=True)\n"
         "  (2): ReLU()\n)"
     )
@@ -92,8 +92,8 @@ def test_parameter_list():
     p.append(torch.ones(1))
     p[0] = torch.zeros(3)
     assert type(p[0]) is nn.Parameter and p[-1].tolist() == [1.0] and len(p[1:3]) == 2
-    assert repr(nn.ParameterList([torch.ones(2, 3), 3])) == (
-        "ParameterList(\n"
+    assert (
+        repr(nn.ParameterList([torch.ones(2, 3), 3])) == "ParameterList(\n"
         "    (0): Parameter containing: [torch.float32 of size 2x3]\n"
         "    (1): Object of type: int\n)"
     )

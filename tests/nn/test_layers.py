@@ -164,8 +164,10 @@ def test_what_is_refused(make, text):
         ),
         (
             lambda: nn.BatchNorm2d(3),
-            "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, "
-            "track_running_stats=True)",
+            (
+                "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, "
+                "track_running_stats=True)"
+            ),
         ),
         (
             lambda: nn.LayerNorm(3),

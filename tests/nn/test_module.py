@@ -167,8 +167,8 @@ def test_gradients_on_and_off():
 
 
 def test_repr():
-    assert repr(Net()) == (
-        "Net(\n"
+    assert (
+        repr(Net()) == "Net(\n"
         "  (first): Linear(in_features=2, out_features=3, bias=True)\n"
         "  (second): Sequential(\n"
         "    (0): ReLU()\n"

@@ -58,8 +58,8 @@ def test_a_load_that_fails_changes_nothing_and_lists_everything():
     state["1.bias"] = torch.ones(3)
     with pytest.raises(RuntimeError) as caught:
         m.load_state_dict(state)
-    assert str(caught.value) == (
-        "Error(s) in loading state_dict for Sequential:\n"
+    assert (
+        str(caught.value) == "Error(s) in loading state_dict for Sequential:\n"
         '\tMissing key(s) in state_dict: "0.bias". \n'
         '\tUnexpected key(s) in state_dict: "zzz". \n'
         "\tsize mismatch for 1.bias: copying a param with shape torch.Size([3]) from checkpoint, "

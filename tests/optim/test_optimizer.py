@@ -136,8 +136,10 @@ def test_hooks():
 
 def test_repr_and_pickle():
     o = optim.SGD([parameter()], lr=0.1, momentum=0.9)
-    assert repr(o) == (
-        "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n"
+    assert (
+        repr(o)
+        == "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach:"
+        " None\n"
         "    fused: None\n    lr: 0.1\n    maximize: False\n    momentum: 0.9\n"
         "    nesterov: False\n"
         "    weight_decay: 0\n)"

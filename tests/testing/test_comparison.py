@@ -38,14 +38,14 @@ def test_what_is_close():
 def test_the_worst_elements_are_named():
     actual = tl.tensor([[1.0, 2.0], [3.0, 4.0]])
     expected = tl.tensor([[1.0, 4.0], [3.0, 8.0]])
-    assert text(actual, expected) == (
-        "Tensor-likes are not close!\n\n"
+    assert (
+        text(actual, expected) == "Tensor-likes are not close!\n\n"
         "Mismatched elements: 2 / 4 (50.0%)\n"
         "Greatest absolute difference: 4.0 at index (1, 1) (up to 1e-05 allowed)\n"
         "Greatest relative difference: 0.5 at index (0, 1) (up to 1.3e-06 allowed)"
     )
-    assert text(tl.tensor([1, 2]), tl.tensor([1, 4])) == (
-        "Tensor-likes are not equal!\n\n"
+    assert (
+        text(tl.tensor([1, 2]), tl.tensor([1, 4])) == "Tensor-likes are not equal!\n\n"
         "Mismatched elements: 1 / 2 (50.0%)\n"
         "Greatest absolute difference: 2 at index (1,)\n"
         "Greatest relative difference: 0.5 at index (1,)"
@@ -81,8 +81,8 @@ def test_the_place_in_a_nest():
     assert text([1, [2.0]], [1, [3.0]]).endswith("The failure occurred for item [1][0]")
     assert text({"a": [1]}, {"a": [2]}).endswith("The failure occurred for item ['a'][0]")
     assert text([1], [1, 2]) == "The length of the sequences mismatch: 1 != 2"
-    assert text({"a": 1}, {"b": 1}) == (
-        "The keys of the mappings do not match:\n"
+    assert (
+        text({"a": 1}, {"b": 1}) == "The keys of the mappings do not match:\n"
         "Missing keys in the actual mapping: ['b']\n"
         "Additional keys in the actual mapping: ['a']"
     )

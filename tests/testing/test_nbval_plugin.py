@@ -31,9 +31,11 @@ def _notebook(path: pathlib.Path, *cells: tuple[str, str]) -> None:
                         "metadata": {},
                         "execution_count": i + 1,
                         "source": source,
-                        "outputs": [{"output_type": "stream", "name": "stdout", "text": stdout}]
-                        if stdout
-                        else [],
+                        "outputs": (
+                            [{"output_type": "stream", "name": "stdout", "text": stdout}]
+                            if stdout
+                            else []
+                        ),
                     }
                     for i, (source, stdout) in enumerate(cells)
                 ],

@@ -467,11 +467,13 @@ def hostile(kind: str) -> dict[str, Any]:
     def spoil(value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                k: HOSTILE
-                if k in keys and isinstance(v, str)
-                else [HOSTILE] * len(v)
-                if k == "values" and v
-                else spoil(v)
+                k: (
+                    HOSTILE
+                    if k in keys and isinstance(v, str)
+                    else [HOSTILE] * len(v)
+                    if k == "values" and v
+                    else spoil(v)
+                )
                 for k, v in value.items()
             }
         return [spoil(v) for v in value] if isinstance(value, list) else value

@@ -255,8 +255,8 @@ def test_fusion_source_is_whole() -> None:
 
 def test_code_spans_escape_and_colour() -> None:
     c = palette.ink("light")
-    assert code_spans("if (a<b) // x&y", c) == (
-        f'<tspan fill="{c["keyword"]}">if</tspan> (a&lt;b) '
+    assert (
+        code_spans("if (a<b) // x&y", c) == f'<tspan fill="{c["keyword"]}">if</tspan> (a&lt;b) '
         f'<tspan fill="{c["comment"]}">// x&amp;y</tspan>'
     )
 

@@ -17,13 +17,16 @@ def cache_dir() -> pathlib.Path:
     elif sys.platform == "darwin":
         path = pathlib.Path("~/Library/Caches/torchlab").expanduser()
     else:
-        path = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "torchlab"
+        path = (
+            pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "torchlab"
+        )
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid"):
         status = path.stat()
         if status.st_uid != os.getuid():
             raise PermissionError(
-                f"the kernel cache {path} belongs to another user; set TORCHLAB_CACHE_DIR to a folder of yours"
+                f"the kernel cache {path} belongs to another user; set TORCHLAB_CACHE_DIR to a"
+                " folder of yours"
             )
         if status.st_mode & 0o077:
             path.chmod(0o700)

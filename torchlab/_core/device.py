@@ -11,7 +11,7 @@ _TEXT = re.compile(r"([a-z_]+)(?::(0|[1-9]\d*))?\Z")
 _interned: dict[tuple[str, int | None], device] = {}
 
 
-class device:  # noqa: N801 - PyTorch's public name
+class device:
     """`device("cpu")`, `device("sim:0")`, `device("cuda", 1)`. Also a context manager: tensors made
     inside without `device=` go there. One object per (type, index)."""
 
@@ -35,7 +35,9 @@ class device:  # noqa: N801 - PyTorch's public name
             )
         if m[2] is not None:
             if index is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed: {type}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed: {type}"
+                )
             index = int(m[2])
         if index is not None and index < 0:
             raise RuntimeError(f"Device index must not be negative, got {index}")
@@ -49,7 +51,11 @@ class device:  # noqa: N801 - PyTorch's public name
         return found
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')"
+            if self.index is None
+            else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -96,7 +102,8 @@ def set_default_device(d: Any) -> None:
 
 
 def as_device(d: Any) -> device:
-    """A concrete device from what users pass: a device, a string, an index, or None (the default)."""
+    """A concrete device from what users pass: a device, a string, an index, or None (the
+    default)."""
     if d is None:
         return _state.default
     return concrete(device(d))

@@ -17,13 +17,21 @@ BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
 _CATEGORY_NAMES = ("Bool", "Integral", "Floating", "Complex")
 
 
-class dtype:  # noqa: N801 - PyTorch's public name
+class dtype:
     """The type of a tensor's elements, such as `torchlab.float32`. One object per type."""
 
     __slots__ = (
-        "name", "aliases", "category", "itemsize", "is_floating_point", "is_complex", "is_signed",
-        "_np", "scalar_name", "__weakref__",
-    )  # fmt: skip
+        "name",
+        "aliases",
+        "category",
+        "itemsize",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "_np",
+        "scalar_name",
+        "__weakref__",
+    )
 
     name: str
     aliases: tuple[str, ...]
@@ -31,7 +39,13 @@ class dtype:  # noqa: N801 - PyTorch's public name
     itemsize: int
 
     def __init__(
-        self, name: str, category: int, itemsize: int, scalar_name: str, *aliases: str, signed: bool = True
+        self,
+        name: str,
+        category: int,
+        itemsize: int,
+        scalar_name: str,
+        *aliases: str,
+        signed: bool = True,
     ) -> None:
         self.name = name
         self.aliases = aliases
@@ -68,7 +82,9 @@ class dtype:  # noqa: N801 - PyTorch's public name
         return (_by_name, (self.name,))
 
 
-_FROM_ML_DTYPES = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
+_FROM_ML_DTYPES = frozenset(
+    {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
+)
 
 uint8 = dtype("uint8", INT, 1, "Byte", signed=False)
 int8 = dtype("int8", INT, 1, "Char")
@@ -114,13 +130,14 @@ def from_numpy(np_dtype: np.dtype, what: str = "from_numpy") -> dtype:
     native = np_dtype.newbyteorder("=")
     if native != np_dtype and native in _BY_NUMPY:
         raise ValueError(
-            f"{what}: given numpy array has byte order different from the native byte order. Conversion "
-            "between byte orders is currently not supported; use array.astype(array.dtype.newbyteorder('='))"
+            f"{what}: given numpy array has byte order different from the native byte order."
+            " Conversion between byte orders is currently not supported; use"
+            " array.astype(array.dtype.newbyteorder('='))"
         )
     raise TypeError(
-        f"{what}: can't convert np.ndarray of type {np_dtype}. The only supported types are: "
-        "float64, float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, "
-        "uint32, uint16, uint8, and bool."
+        f"{what}: can't convert np.ndarray of type {np_dtype}. The only supported types are:"
+        " float64, float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8,"
+        " uint64, uint32, uint16, uint8, and bool."
     )
 
 
@@ -133,10 +150,13 @@ def _promote(a: dtype, b: dtype) -> dtype:
     if a.category < b.category:
         a, b = b, a
     if a.itemsize == 1 and a.category == FLOAT or b.itemsize == 1 and b.category == FLOAT:
-        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {a} and {b}")
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a} and {b}"
+        )
     if (a in _BAREBONES or b in _BAREBONES) and FLOAT not in (a.category, b.category):
         raise RuntimeError(
-            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}"
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a}"
+            f" and {b}"
         )
     if a.category == COMPLEX:
         wide = complex128 in (a, b) or float64 in (a, b)

@@ -5,8 +5,10 @@ There is one `Topic` per kind of event. A site in the core reads
     if events.block_alloc.listeners:
         events.block_alloc.emit(block=block, ...)
 
-so that nothing is built when nobody listens (the guard costs about 8 ns). Hot paths do not even hold
-the guard: `Topic.on_change` lets the dispatcher route calls to its slow path while somebody listens.
+so that nothing is built when nobody listens (the guard costs about 8 ns). Hot paths do not even
+hold
+the guard: `Topic.on_change` lets the dispatcher route calls to its slow path while somebody
+listens.
 
 A payload may lend a tensor for the time of the call. A listener keeps ids, statistics or weak
 references, never the tensor: holding it would change the lifetime that is being drawn.
@@ -90,39 +92,68 @@ class Topic:
 
 
 op_call = Topic("op_call", "An operator ran. op: Op; args: tuple; result: tensor(s).")
-node_created = Topic("node_created", "The tape got a node. node: Node; op: Op; inputs, outputs: tensors.")
+node_created = Topic(
+    "node_created", "The tape got a node. node: Node; op: Op; inputs, outputs: tensors."
+)
 backward_step = Topic(
     "backward_step",
     "A node ran in backward. node: Node; grad_outputs, grad_inputs: tuples of tensors or None.",
 )
 backward_begin = Topic("backward_begin", "backward() or grad() starts. roots: tuple of nodes.")
 backward_end = Topic("backward_end", "backward() or grad() ended. roots: tuple of nodes.")
-grad_accumulated = Topic("grad_accumulated", "A leaf got a gradient. tensor, grad: tensors; in_place: bool.")
+grad_accumulated = Topic(
+    "grad_accumulated", "A leaf got a gradient. tensor, grad: tensors; in_place: bool."
+)
 block_alloc = Topic(
     "block_alloc",
     "The allocator handed out a block. device: str; segment: int (id); address, size, requested:"
     " int (bytes); stream: int.",
 )
 block_free = Topic(
-    "block_free", "A block came back. device: str; segment: int (id); address, size: int (bytes); stream: int."
+    "block_free",
+    "A block came back. device: str; segment: int (id); address, size: int (bytes); stream: int.",
 )
 segment_alloc = Topic(
-    "segment_alloc", "A segment was taken from the device. device: str; segment: int (id); address, size: int; pool: str."
+    "segment_alloc",
+    "A segment was taken from the device. device: str; segment: int (id); address, size: int; pool:"
+    " str.",
 )
-segment_free = Topic("segment_free", "A segment went back to the device. device: str; segment: int (id); address, size: int.")
-out_of_memory = Topic("out_of_memory", "An allocation failed. device: str; requested: int; limit, allocated, reserved: int.")
+segment_free = Topic(
+    "segment_free",
+    "A segment went back to the device. device: str; segment: int (id); address, size: int.",
+)
+out_of_memory = Topic(
+    "out_of_memory",
+    "An allocation failed. device: str; requested: int; limit, allocated, reserved: int.",
+)
 host_transfer = Topic("host_transfer", "Bytes moved between devices. src, dst: str; nbytes: int.")
-capture = Topic("capture", "compile() captured a segment. fn: callable; graph: Graph; guards: list.")
-guard_failure = Topic("guard_failure", "A guard did not hold. fn: callable; guard: str; expected, got.")
-graph_break = Topic("graph_break", "Capture stopped. fn: callable; reason: str; source: 'file:line'.")
+capture = Topic(
+    "capture", "compile() captured a segment. fn: callable; graph: Graph; guards: list."
+)
+guard_failure = Topic(
+    "guard_failure", "A guard did not hold. fn: callable; guard: str; expected, got."
+)
+graph_break = Topic(
+    "graph_break", "Capture stopped. fn: callable; reason: str; source: 'file:line'."
+)
 graph_pass = Topic("graph_pass", "A pass changed a graph. name: str; before, after: str (code).")
 fusion = Topic(
-    "fusion", "The scheduler decided about two nodes. first, second: str; accepted: bool; reason: str."
+    "fusion",
+    "The scheduler decided about two nodes. first, second: str; accepted: bool; reason: str.",
 )
-kernel_compiled = Topic("kernel_compiled", "A kernel was built. name, source, language: str; seconds: float; cached: bool.")
+kernel_compiled = Topic(
+    "kernel_compiled",
+    "A kernel was built. name, source, language: str; seconds: float; cached: bool.",
+)
 kernel_launched = Topic("kernel_launched", "A compiled kernel runs. name: str.")
-loader_step = Topic("loader_step", "The data loader delivered a batch. index: int; size: int; seconds: float.")
-collective_begin = Topic("collective_begin", "A collective starts. name: str; rank: int; nbytes: int.")
-collective_end = Topic("collective_end", "A collective ended. name: str; rank: int; seconds: float.")
+loader_step = Topic(
+    "loader_step", "The data loader delivered a batch. index: int; size: int; seconds: float."
+)
+collective_begin = Topic(
+    "collective_begin", "A collective starts. name: str; rank: int; nbytes: int."
+)
+collective_end = Topic(
+    "collective_end", "A collective ended. name: str; rank: int; seconds: float."
+)
 
 TOPICS: dict[str, Topic] = {v.name: v for v in list(globals().values()) if isinstance(v, Topic)}

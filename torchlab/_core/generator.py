@@ -333,9 +333,7 @@ class Generator:
 
     # Other distributions: each number takes one u53 (two words) unless said otherwise
 
-    def exponential(
-        self, n: int, lambd: float = 1.0, dtype: DTypeLike = np.float32
-    ) -> np.ndarray:
+    def exponential(self, n: int, lambd: float = 1.0, dtype: DTypeLike = np.float32) -> np.ndarray:
         """Exponential numbers of rate `lambd`: -log1p(-u53) / lambd."""
         values = _libm(math.log1p, -self._u53(n), dtype)
         values *= -1.0 / lambd

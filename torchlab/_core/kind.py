@@ -19,9 +19,24 @@ class Kind:
     `i`/`n` inference tensor or normal."""
 
     __slots__ = (
-        "dtype", "device", "np", "contiguous", "inference", "plain", "direct", "fast", "fp", "arith", "differentiable",
-        "itemsize", "c", "v", "i", "n", "__weakref__",
-    )  # fmt: skip
+        "dtype",
+        "device",
+        "np",
+        "contiguous",
+        "inference",
+        "plain",
+        "direct",
+        "fast",
+        "fp",
+        "arith",
+        "differentiable",
+        "itemsize",
+        "c",
+        "v",
+        "i",
+        "n",
+        "__weakref__",
+    )
 
     def __init__(self, dtype: dt.dtype, dev: device, contiguous: bool, inference: bool) -> None:
         self.dtype = dtype
@@ -30,7 +45,8 @@ class Kind:
         self.itemsize = dtype.itemsize
         self.contiguous = contiguous
         self.inference = inference
-        # plain: host memory reached by NumPy, any strides. fast: also contiguous and NumPy's own type.
+        # plain: host memory reached by NumPy, any strides. fast: also contiguous and NumPy's own
+        # type.
         self.plain = dev is cpu and not inference
         # direct: general kernels may take the array as it is (16-bit floats accumulate in float32).
         self.direct = self.plain and not (dtype.is_floating_point and dtype.itemsize <= 2)

@@ -205,9 +205,7 @@ def _body(array: np.ndarray, indent: int, options: PrintOptions) -> str:
 
 def _edges(array: np.ndarray, edge: int) -> np.ndarray:
     """The elements that a summary shows, read in one gather."""
-    index = [
-        np.r_[0:edge, n - edge : n] if n > 2 * edge else np.arange(n) for n in array.shape
-    ]
+    index = [np.r_[0:edge, n - edge : n] if n > 2 * edge else np.arange(n) for n in array.shape]
     return array[np.ix_(*index)] if array.ndim else array
 
 

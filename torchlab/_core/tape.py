@@ -86,14 +86,16 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         return tuple(
-            (None, 0) if e is None else (e.node, e.nr) if type(e) is Out else (e, 0) for e in self.next
+            (None, 0) if e is None else (e.node, e.nr) if type(e) is Out else (e, 0)
+            for e in self.next
         )
 
     def _sequence_nr(self) -> int:
         return self.seq
 
     def register_hook(self, fn: Any) -> Any:
-        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new grad_inputs."""
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new
+        grad_inputs."""
         return hooks_of(self).add("post", fn)
 
     def register_prehook(self, fn: Any) -> Any:
@@ -226,10 +228,10 @@ def save(t: Any) -> Any:
     k = t._k
     if k.inference:
         raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-            "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-            "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-            "`torch.inference_mode()`."
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in"
+            " inference mode in computation tracked by autograd. To work around this, you can make"
+            " a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()`"
+            " instead of `torch.inference_mode()`."
         )
     s.saved = s.version
     e = t._e if not s.stale else edge_of(t)
@@ -254,8 +256,9 @@ class Packed:
             TLS.saved_hooks = hooks
         if s.version != before:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                "hook can not be modified by in-place operations as this can lead to unexpected side-effects."
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as"
+                " input to pack hook can not be modified by in-place operations as this can lead to"
+                " unexpected side-effects."
             )
         self.storage = s
         self.version = s.version
@@ -302,16 +305,19 @@ def unpack(saved: Any, node: Node) -> Any:
         return t
     if saved is RELEASED:
         raise RuntimeError(
-            f"Trying to backward through the graph a second time (or directly access saved tensors after they "
-            f"have already been freed): {node.name()}. Saved intermediate values of the graph are freed when you "
-            "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-            "graph a second time or if you need to access saved tensors after calling backward."
+            "Trying to backward through the graph a second time (or directly access saved tensors"
+            f" after they have already been freed): {node.name()}. Saved intermediate values of the"
+            " graph are freed when you call .backward() or autograd.grad(). Specify"
+            " retain_graph=True if you need to backward through the graph a second time or if you"
+            " need to access saved tensors after calling backward."
         )
     if type(saved) is Packed:
         t = saved.unpack_hook(saved.value)
         if not isinstance(t, _tensor_class[0]):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(t).__name__}")
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(t).__name__}"
+            )
         e = saved.edge
         if type(e) is int:
             e = Out(node, e) if node.outs is not None else node
@@ -336,10 +342,10 @@ def modified(node: Node, a: Any, k: Any, s: Storage, version: int) -> str:
         )
     maker = node.name()
     return (
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{k.dtype.scalar_name}Tensor {list(a.shape)}], which {maker} saved, is at version "
-        f"{s.version}; expected version {version} instead.{where} Hint: clone() the tensor before writing, "
-        "or use the operation that returns a new tensor."
+        "one of the variables needed for gradient computation has been modified by an inplace"
+        f" operation: [torch.{k.dtype.scalar_name}Tensor {list(a.shape)}], which {maker} saved, is"
+        f" at version {s.version}; expected version {version} instead.{where} Hint: clone() the"
+        " tensor before writing, or use the operation that returns a new tensor."
     )
 
 
@@ -408,10 +414,11 @@ def edge_of(t: Any) -> Any:
 
 
 _custom_view_text = (
-    "Output 0 of a custom Function is a view and is being modified inplace. This view was created inside a "
-    "custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace "
-    "would override the custom backward associated with the custom Function, leading to incorrect gradients. "
-    "This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+    "Output 0 of a custom Function is a view and is being modified inplace. This view was created"
+    " inside a custom Function (or because an input was returned as-is) and the autograd logic to"
+    " handle view+inplace would override the custom backward associated with the custom Function,"
+    " leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the"
+    " output of the custom Function."
 )
 
 

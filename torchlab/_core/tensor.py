@@ -23,7 +23,6 @@ from torchlab._core.device import cpu, device
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
-    NOGRAD,
     TLS,
     AccumulateGrad,
     Handle,
@@ -32,7 +31,6 @@ from torchlab._core.tape import (
     edge_of,
     geometry,
     hooks_of,
-    storage_of,
 )
 from torchlab._core.tape import _tensor_class as _tape_tensor_class
 
@@ -236,19 +234,21 @@ class Tensor:
             if e is None:
                 if not self._k.differentiable:
                     raise RuntimeError(
-                        f"only Tensors of floating point and complex dtype can require gradients, not "
-                        f"{self._k.dtype}; convert it first, for example with .float()"
+                        "only Tensors of floating point and complex dtype can require gradients,"
+                        f" not {self._k.dtype}; convert it first, for example with .float()"
                     )
                 if self._k.inference and not TLS.inference:
                     raise RuntimeError(
-                        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                        "Setting requires_grad=True on inference tensor outside InferenceMode is"
+                        " not allowed."
                     )
                 self._e = AccumulateGrad(self)
         elif e is not None:
             if type(e) is not AccumulateGrad:
                 raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                    "you can only change requires_grad flags of leaf variables. If you want to use"
+                    " a computed variable in a subgraph that doesn't require differentiation use"
+                    " var_no_grad = var.detach()."
                 )
             self._e = None
         return self
@@ -280,20 +280,26 @@ class Tensor:
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value)}")
+                raise TypeError(
+                    "assigned grad expected to be a Tensor or None but got grad of type"
+                    f" {type(value)}"
+                )
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if value._k.dtype is not self._k.dtype:
                 raise RuntimeError(
-                    f"assigned grad has data of a different type: {value.dtype} for a tensor of {self.dtype}"
+                    f"assigned grad has data of a different type: {value.dtype} for a tensor of"
+                    f" {self.dtype}"
                 )
             if value._k.device is not self._k.device:
                 raise RuntimeError(
-                    f"assigned grad has data located on a different device: {value.device}, not {self.device}"
+                    f"assigned grad has data located on a different device: {value.device}, not"
+                    f" {self.device}"
                 )
             if value._a.shape != self._a.shape:
                 raise RuntimeError(
-                    f"assigned grad has data of a different size: {list(value.shape)}, not {list(self.shape)}"
+                    f"assigned grad has data of a different size: {list(value.shape)}, not"
+                    f" {list(self.shape)}"
                 )
         self._g = value
 
@@ -331,7 +337,9 @@ class Tensor:
         """Call `hook(tensor)` each time `.grad` of this leaf has been updated."""
         e = self._e
         if type(e) is not AccumulateGrad:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
         return hooks_of(e).add("accumulated", hook)
 
     # ---- Python ----------------------------------------------------------------------------------
@@ -382,11 +390,15 @@ contiguous_format = _Named("torch.contiguous_format")
 channels_last = _Named("torch.channels_last")
 channels_last_3d = _Named("torch.channels_last_3d")
 preserve_format = _Named("torch.preserve_format")
-_NAMED = {v.name: v for v in (strided, contiguous_format, channels_last, channels_last_3d, preserve_format)}
+_NAMED = {
+    v.name: v
+    for v in (strided, contiguous_format, channels_last, channels_last_3d, preserve_format)
+}
 
 
 def strides_of(t: Any) -> tuple[int, ...]:
-    """Strides in elements. NumPy's zero-size strides are bytes of its own choosing: use PyTorch's."""
+    """Strides in elements. NumPy's zero-size strides are bytes of its own choosing: use
+    PyTorch's."""
     a = t._a
     size = a.itemsize
     if a.size == 0 and t._k.contiguous:
@@ -398,8 +410,8 @@ def warn_non_leaf_grad(t: Tensor) -> None:
     if t.retains_grad:
         return
     warnings.warn(
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-        "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
-        "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad"
+        " attribute won't be populated during autograd.backward(). If you indeed want the .grad"
+        " field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
         stacklevel=3,
     )

@@ -25,7 +25,9 @@ _new = object.__new__
 
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     handler = getattr(type(self), "__torch_function__", None)
-    if getattr(handler, "__func__", None) is not modes._default_function and modes.overriding((self,)):
+    if getattr(handler, "__func__", None) is not modes._default_function and modes.overriding(
+        (self,)
+    ):
         return type(self).__torch_function__(Tensor.__repr__, (type(self),), (self,), {})
     e = edge_of(self)
     grad_fn = None
@@ -35,10 +37,16 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
     prefix = "tensor" if type(self) in (Tensor, Parameter) else type(self).__name__
     return format_tensor(
-        array, dtype_name=str(self._k.dtype), device=str(self._k.device), requires_grad=e is not None,
-        grad_fn_name=grad_fn, default_dtype=str(dt.get_default_dtype()), is_parameter=self._is_param,
-        prefix=prefix, shape=self._a.shape,
-    )  # fmt: skip
+        array,
+        dtype_name=str(self._k.dtype),
+        device=str(self._k.device),
+        requires_grad=e is not None,
+        grad_fn_name=grad_fn,
+        default_dtype=str(dt.get_default_dtype()),
+        is_parameter=self._is_param,
+        prefix=prefix,
+        shape=self._a.shape,
+    )
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -53,9 +61,10 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
     e = edge_of(self)
     if e is not None and type(e) is not AccumulateGrad:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage. "
-            "Use tensor.detach().clone() to copy the values."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy"
+            " protocol at the moment. If you were attempting to deepcopy a module, this may be"
+            " because of a torch.nn.utils.weight_norm usage. Use tensor.detach().clone() to copy"
+            " the values."
         )
     r = _new(type(self))
     if self._k.device.type == "meta":
@@ -98,8 +107,17 @@ def _over(s: Storage, where: Any, dtype: np.dtype) -> Any:
     return np.ndarray(shape, dtype, s.bytes, offset * size, tuple(x * size for x in strides))
 
 
-def rebuild(cls: type, data: Any, offset: int, shape: Any, strides: Any, dtype: Any, device: str, requires_grad: bool,
-            attributes: dict[str, Any]) -> Any:  # fmt: skip
+def rebuild(
+    cls: type,
+    data: Any,
+    offset: int,
+    shape: Any,
+    strides: Any,
+    dtype: Any,
+    device: str,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+) -> Any:
     """Make a tensor from what `__reduce_ex__` gave."""
     t = _new(cls)
     t._s = data if isinstance(data, Storage) else Storage(data)
@@ -116,11 +134,25 @@ def rebuild(cls: type, data: Any, offset: int, shape: Any, strides: Any, dtype: 
 def _reduce(self: Tensor, protocol: int) -> Any:
     e = edge_of(self)
     if e is not None and type(e) is not AccumulateGrad:
-        raise RuntimeError("Cannot serialize a non-leaf tensor that requires grad; detach() it first")
+        raise RuntimeError(
+            "Cannot serialize a non-leaf tensor that requires grad; detach() it first"
+        )
     host = self if self._k.device is cpu else aten.cpu(aten.detach(self))
     shape, strides, offset = geometry(host)
-    return (rebuild, (type(self), storage_of(host), offset, shape, strides, self._k.dtype, str(self._k.device),
-                      e is not None, dict(self.__dict__)))  # fmt: skip
+    return (
+        rebuild,
+        (
+            type(self),
+            storage_of(host),
+            offset,
+            shape,
+            strides,
+            self._k.dtype,
+            str(self._k.device),
+            e is not None,
+            dict(self.__dict__),
+        ),
+    )
 
 
 def _storage_reduce(self: Storage, protocol: int) -> Any:
@@ -131,7 +163,8 @@ def _storage_reduce(self: Storage, protocol: int) -> Any:
 
 
 def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`: the old constructor, always of the default type."""
+    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`: the old constructor, always of the default
+    type."""
     device = kwargs.pop("device", None)
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -144,7 +177,10 @@ def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
     elif len(args) == 1:
         r = aten.tensor(args[0], dtype=d, device=device)
     else:
-        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in args)})")
+        raise TypeError(
+            "new() received an invalid combination of arguments - got"
+            f" ({', '.join(type(x).__name__ for x in args)})"
+        )
     return r if cls is Tensor else modes.as_subclass(r, cls)
 
 
@@ -166,7 +202,9 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._e is not None and not value._k.differentiable:
-        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
     self._a, self._k, self._s = value._a, value._k, storage_of(value)
 
 
@@ -179,7 +217,10 @@ def _transposed(self: Tensor) -> Tensor:
 
 def _matrix_transposed(self: Tensor) -> Tensor:
     if self._a.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._a.ndim}-D"
+            " tensor."
+        )
     return aten.transpose(self, -2, -1)
 
 
@@ -196,7 +237,9 @@ def _dlpack(self: Tensor, **kwargs: Any) -> Any:
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, bool, int, float, complex)):
         return bool((self == element).any())
-    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
 
 
 def _reversed(self: Tensor) -> Tensor:

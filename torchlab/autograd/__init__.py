@@ -11,6 +11,18 @@ from torchlab.autograd.grad_mode import enable_grad, inference_mode, no_grad, se
 from torchlab.autograd.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
-    "Function", "Node", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph",
-    "inference_mode", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
-]  # fmt: skip
+    "Function",
+    "Node",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

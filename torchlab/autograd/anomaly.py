@@ -20,7 +20,9 @@ _check = [True]
 
 def _remember(node: Node, **payload: Any) -> None:
     stack = traceback.format_stack()
-    EXTRA.setdefault(node, {})["traceback_"] = [line for line in stack if "/torchlab/_core/" not in line]
+    EXTRA.setdefault(node, {})["traceback_"] = [
+        line for line in stack if "/torchlab/_core/" not in line
+    ]
 
 
 class AnomalyError(RuntimeError):
@@ -46,7 +48,9 @@ def raise_if_found() -> None:
         _found.clear()
         stack = "".join(EXTRA.get(node, {}).get("traceback_", ["  (made outside anomaly mode)\n"]))
         warnings.warn(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{stack}", stacklevel=2
+            f"Error detected in {node.name()}. Traceback of forward call that caused the"
+            f" error:\n{stack}",
+            stacklevel=2,
         )
         raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
@@ -55,7 +59,7 @@ def is_anomaly_enabled() -> bool:
     return TLS.anomaly
 
 
-class set_detect_anomaly:  # noqa: N801 - PyTorch's name
+class set_detect_anomaly:
     """Switch anomaly mode on or off: at once, and back at the end of a `with`."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -65,7 +69,9 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
 
     def _switch(self, on: bool) -> None:
         if on and not TLS.anomaly:
-            _subscriptions.append((events.node_created.subscribe(_remember), events.backward_step.subscribe(_inspect)))
+            _subscriptions.append(
+                (events.node_created.subscribe(_remember), events.backward_step.subscribe(_inspect))
+            )
         elif not on and TLS.anomaly:
             for s in _subscriptions.pop():
                 s.close()
@@ -78,7 +84,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
         self._switch(self._before)
 
 
-class detect_anomaly(set_detect_anomaly):  # noqa: N801
+class detect_anomaly(set_detect_anomaly):
     """Inside, a NaN in backward raises and names the forward call."""
 
     def __init__(self, check_nan: bool = True) -> None:

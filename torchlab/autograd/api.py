@@ -21,7 +21,9 @@ def _tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, Tensor) or x is None else tuple(x)
 
 
-def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool) -> list[tuple[Any, Tensor]]:
+def _roots(
+    tensors: Sequence[Tensor], grads: Sequence[Any], create: bool
+) -> list[tuple[Any, Tensor]]:
     roots = []
     if len(grads) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
@@ -29,30 +31,44 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool) -> lis
         e = edge_of(t)
         if e is None:
             raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn. Was it computed under "
-                "no_grad, detached, or from tensors without requires_grad?"
+                f"element {i} of tensors does not require grad and does not have a grad_fn. Was it"
+                " computed under no_grad, detached, or from tensors without requires_grad?"
             )
         if g is None:
             if t._a.size != 1:
-                raise RuntimeError(f"grad can be implicitly created only for scalar outputs, not for shape {list(t.shape)}")
+                raise RuntimeError(
+                    "grad can be implicitly created only for scalar outputs, not for shape"
+                    f" {list(t.shape)}"
+                )
             if not t._k.dtype.is_floating_point:
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {t._k.dtype}")
+                raise RuntimeError(
+                    "grad can be implicitly created only for real scalar outputs but got"
+                    f" {t._k.dtype}"
+                )
             g = aten.ones_like(t)
         elif g._a.shape != t._a.shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {t.shape}."
+                f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has"
+                f" a shape of {t.shape}."
             )
         elif g._k.dtype.is_complex != t._k.dtype.is_complex:
             raise RuntimeError(
-                f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {t.dtype}."
+                "For complex Tensors, both grad_output and output are required to have the same"
+                f" dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and"
+                f" output[{i}] has a dtype of {t.dtype}."
             )
         roots.append((e, g if create or g._e is None else aten.detach(g)))
     return roots
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             grad_variables: Any = None, inputs: Any = None) -> None:  # fmt: skip
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     """Add to `.grad` of every leaf (or of `inputs`) the gradient of the tensors, weighted by
     `grad_tensors`, which scalars may leave out."""
     tensors = _tuple(tensors)
@@ -82,12 +98,23 @@ def _edges(inputs: Sequence[Tensor], what: str) -> list[Any]:
     return edges
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`; `.grad` stays as it is."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
+            " allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     outputs, inputs = _tuple(outputs), _tuple(inputs)
@@ -95,7 +122,15 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         rows = [
-            grad(outputs, inputs, tuple(None if g is None else g[i] for g in grads), True, create_graph, True, allow_unused)
+            grad(
+                outputs,
+                inputs,
+                tuple(None if g is None else g[i] for g in grads),
+                True,
+                create_graph,
+                True,
+                allow_unused,
+            )
             for i in range(len(next(g for g in grads if g is not None)))
         ]
         return tuple(None if c[0] is None else aten.stack(list(c)) for c in zip(*rows, strict=True))  # type: ignore[misc]
@@ -108,8 +143,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if g is None:
             if not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                    f"if this is the desired behavior. (input {i}, shape {list(t.shape)})"
+                    "One of the differentiated Tensors appears to not have been used in the graph."
+                    f" Set allow_unused=True if this is the desired behavior. (input {i}, shape"
+                    f" {list(t.shape)})"
                 )
             if materialize_grads:
                 g = aten.zeros_like(t)
@@ -121,8 +157,13 @@ def _one(t: Tensor) -> Tensor:
     return wrap(np.ones(t._a.shape, t._a.dtype))
 
 
-def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-                    inputs: Any = None) -> None:  # fmt: skip
+def tensor_backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
     """The gradient of this tensor with respect to the leaves of its graph."""
     if inputs is None and not create_graph and type(self) is Tensor and not engine.LISTENING:
         e = self._e
@@ -132,7 +173,12 @@ def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | Non
                 if self._a.size == 1 and k.fp:
                     engine.run_plain(e, _one(self), bool(retain_graph))
                     return
-            elif type(gradient) is Tensor and gradient._k is k and gradient._a.shape == self._a.shape and gradient._e is None:
+            elif (
+                type(gradient) is Tensor
+                and gradient._k is k
+                and gradient._a.shape == self._a.shape
+                and gradient._e is None
+            ):
                 engine.run_plain(e, gradient, bool(retain_graph))
                 return
     backward((self,), (gradient,), retain_graph, create_graph, inputs=inputs)

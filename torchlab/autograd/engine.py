@@ -2,7 +2,8 @@
 
 One dictionary maps a node to what is known of it: how many gradients it still waits for, the sum of
 those that came, and whether that sum is the engine's own buffer (then it may be added to in place).
-Ready nodes run in the order PyTorch runs them: the newest first, leaves' accumulation at once. There
+Ready nodes run in the order PyTorch runs them: the newest first, leaves' accumulation at once.
+There
 is no recursion: a graph of 100,000 nodes is a loop.
 
 Source: https://docs.pytorch.org/docs/2.13/notes/autograd.html
@@ -40,7 +41,12 @@ def _listened(topic: events.Topic) -> None:
         LISTENING.append(topic)
 
 
-for _topic in (events.backward_begin, events.backward_step, events.backward_end, events.grad_accumulated):
+for _topic in (
+    events.backward_begin,
+    events.backward_step,
+    events.backward_end,
+    events.grad_accumulated,
+):
     _topic.on_change = _listened
 
 
@@ -59,8 +65,14 @@ class _Work:
         self.owned: Any = False
 
 
-def run(roots: Sequence[tuple[Any, Tensor]], *, keep: bool, create: bool, inputs: Sequence[Any] | None = None,
-        accumulate: bool = True) -> dict[int, Tensor | None]:  # fmt: skip
+def run(
+    roots: Sequence[tuple[Any, Tensor]],
+    *,
+    keep: bool,
+    create: bool,
+    inputs: Sequence[Any] | None = None,
+    accumulate: bool = True,
+) -> dict[int, Tensor | None]:
     """Run backward from `roots`: (edge, gradient) pairs.
 
     inputs: edges to stop at; their gradients are returned by index, and accumulated into the leaves
@@ -191,7 +203,7 @@ def run_plain(root: Any, g: Any, keep: bool) -> None:
             if not keep and node.saves:
                 node.release()
             g = following = None
-            for to, r in zip(node.next, results):  # noqa: B905 - `strict=` costs 60 ns here
+            for to, r in zip(node.next, results):
                 if to is None:
                     continue
                 w = state_of(to)
@@ -358,7 +370,9 @@ def _set_grad(on: bool) -> None:
 def _fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None) -> Tensor:
     """Check a gradient against what it belongs to: sum broadcast dimensions, convert the type."""
     if not isinstance(g, Tensor):
-        raise TypeError(f"expected a Tensor or None as a gradient of {node.name()}, not {type(g).__name__}")
+        raise TypeError(
+            f"expected a Tensor or None as a gradient of {node.name()}, not {type(g).__name__}"
+        )
     if g._a.shape != shape:
         if len(g._a.shape) >= len(shape) and _expandable(shape, g._a.shape):
             g = sum_to_shape(g, shape)
@@ -367,7 +381,8 @@ def _fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None) -> Tensor
         else:
             by = f"Function {source.name()} returned an" if source is not None else "got an"
             raise RuntimeError(
-                f"{by} invalid gradient at index 0 - got {list(g._a.shape)} but expected shape compatible with {list(shape)}"
+                f"{by} invalid gradient at index 0 - got {list(g._a.shape)} but expected shape"
+                f" compatible with {list(shape)}"
             )
     gk = g._k
     if gk.dtype is not k.dtype:
@@ -378,7 +393,8 @@ def _fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None) -> Tensor
     if gk.device is not k.device:
         if g._a.ndim:
             raise RuntimeError(
-                f"Function {source.name() if source else ''} returned a gradient on {gk.device}, expected {k.device}"
+                f"Function {source.name() if source else ''} returned a gradient on {gk.device},"
+                f" expected {k.device}"
             )
         g = aten.to(g, k.device)
     return g
@@ -395,7 +411,9 @@ def _size(shape: Any) -> int:
     return n
 
 
-def _deliver(w: _Work, node: Node, nr: int, g: Any, create: bool, source: Node | None = None) -> None:
+def _deliver(
+    w: _Work, node: Node, nr: int, g: Any, create: bool, source: Node | None = None
+) -> None:
     """Add one incoming gradient to what a node has got."""
     if node.outs is not None:
         shape, k = node.outs[nr]
@@ -423,7 +441,14 @@ def _add(have: Any, g: Tensor, owned: bool, create: bool) -> tuple[Tensor, bool]
     if have is None:
         return g, False
     k = have._k
-    if not create and k is g._k and k.fast and type(g) is Tensor and have._a.shape == g._a.shape and k.contiguous:
+    if (
+        not create
+        and k is g._k
+        and k.fast
+        and type(g) is Tensor
+        and have._a.shape == g._a.shape
+        and k.contiguous
+    ):
         if owned:
             have._a += g._a
             return have, True
@@ -466,7 +491,13 @@ def _accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> N
 def _fresh_grad(leaf: Tensor, g: Tensor, owned: bool) -> Tensor:
     """The first gradient: the buffer itself if nobody else can see it, else a copy in the leaf's
     layout."""
-    if type(g) is Tensor and g._v is None and g._e is None and (g._s is None or owned) and g._k is leaf._k:
+    if (
+        type(g) is Tensor
+        and g._v is None
+        and g._e is None
+        and (g._s is None or owned)
+        and g._k is leaf._k
+    ):
         if owned:
             return g
         # Not the engine's own buffer: the same object may go to other leaves, too.
@@ -523,5 +554,3 @@ def _after(node: Node, results: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
         if r is not None:
             results = r if isinstance(r, tuple) else (r,)
     return results
-
-

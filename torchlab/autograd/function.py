@@ -33,8 +33,16 @@ class FunctionNode(MultiNode):
     """The node of a custom Function; it is also the `ctx` that forward and backward get."""
 
     __slots__ = (
-        "function", "_to_save", "_saved", "_dirty", "_non_differentiable", "_materialize", "_needs", "_metas", "__dict__",
-    )  # fmt: skip
+        "function",
+        "_to_save",
+        "_saved",
+        "_dirty",
+        "_non_differentiable",
+        "_materialize",
+        "_needs",
+        "_metas",
+        "__dict__",
+    )
     saves = ("_saved",)
     _metas: tuple[bool, ...]
     _needs: tuple[bool, ...]
@@ -57,7 +65,10 @@ class FunctionNode(MultiNode):
         """Keep tensors for backward; they come back, checked, as `ctx.saved_tensors`."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {type(t).__name__} is of type {type(t)}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {type(t).__name__} is"
+                    f" of type {type(t)}"
+                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -93,10 +104,17 @@ class FunctionNode(MultiNode):
         """Run the user's backward."""
         if self._materialize:
             grads = tuple(
-                g if g is not None else aten.zeros(*s, dtype=k.dtype, device=k.device) if s else
-                aten.zeros((), dtype=k.dtype, device=k.device)
+                (
+                    g
+                    if g is not None
+                    else (
+                        aten.zeros(*s, dtype=k.dtype, device=k.device)
+                        if s
+                        else aten.zeros((), dtype=k.dtype, device=k.device)
+                    )
+                )
                 for g, (s, k) in zip(grads, self.outs, strict=True)
-            )  # fmt: skip
+            )
         result = self.function.backward(self, *grads)
         if not isinstance(result, tuple):
             result = (result,)
@@ -104,19 +122,25 @@ class FunctionNode(MultiNode):
         if len(result) > n and all(r is None for r in result[n:]):
             result = result[:n]
         if len(result) != n:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(result)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {n},"
+                f" got {len(result)})"
+            )
         return tuple(r for r, is_tensor in zip(result, self._metas, strict=True) if is_tensor)
 
 
 class Function:
     """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`, call `.apply(*args)`.
 
-    Instead of one forward with ctx there may be `forward(*args)` and `setup_context(ctx, inputs, output)`.
+    Instead of one forward with ctx there may be `forward(*args)` and `setup_context(ctx, inputs,
+    output)`.
     """
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -125,14 +149,14 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function"
+            " to use it with backward mode AD."
         )
 
     def __init__(self) -> None:
         raise RuntimeError(
-            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
-            "should invoke them on the class itself: use .apply()"
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are"
+            " all static, so you should invoke them on the class itself: use .apply()"
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -150,7 +174,7 @@ class Function:
         recording = (not NOGRAD or TLS.grad) and any(e is not None for e in edges)
         ctx._metas = tuple(isinstance(x, Tensor) for x in args)
         ctx._needs = tuple(isinstance(x, Tensor) and edge_of(x) is not None for x in args)
-        before = {id(t): (0 if t._s is None else t._s.version) for t in tensors}
+        before = {id(t): 0 if t._s is None else t._s.version for t in tensors}
         separate = cls.setup_context is not Function.setup_context
         with no_grad():
             if separate:
@@ -159,14 +183,18 @@ class Function:
             else:
                 output = cls.forward(ctx, *args, **kwargs)
         many = isinstance(output, tuple)
-        results = [_output(ctx, o, tensors, recording, before) for o in (output if many else (output,))]
+        results = [
+            _output(ctx, o, tensors, recording, before) for o in (output if many else (output,))
+        ]
         if recording:
             _attach(ctx, results, tensors, edges)
             _keep(ctx, results)
         return tuple(results) if many else results[0]
 
 
-def _output(ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, before: dict[int, int]) -> Any:
+def _output(
+    ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, before: dict[int, int]
+) -> Any:
     """One output as the caller gets it: inputs returned as they are become views of themselves."""
     if not isinstance(o, Tensor):
         return o
@@ -263,7 +291,9 @@ class _Once(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
 
 
 __all__ = ["Function", "FunctionNode", "once_differentiable"]

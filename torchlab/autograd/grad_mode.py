@@ -72,7 +72,7 @@ class _Mode:
 _END = object()
 
 
-class no_grad(_Mode):  # noqa: N801 - PyTorch's names
+class no_grad(_Mode):
     """Record nothing inside."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's names
             NOGRAD.pop()
 
 
-class enable_grad(_Mode):  # noqa: N801
+class enable_grad(_Mode):
     """Record inside, also within no_grad."""
 
     __slots__ = ()
@@ -110,7 +110,7 @@ class enable_grad(_Mode):  # noqa: N801
         _set(self._before)
 
 
-class set_grad_enabled(_Mode):  # noqa: N801
+class set_grad_enabled(_Mode):
     """Switch recording on or off: at once, and back at the end of a `with`."""
 
     __slots__ = ("mode",)
@@ -134,7 +134,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         _set(self._before)
 
 
-class inference_mode(_Mode):  # noqa: N801
+class inference_mode(_Mode):
     """As no_grad; tensors made inside never take part in autograd and have no version."""
 
     __slots__ = ("mode", "_inference")

@@ -12,10 +12,12 @@ from torchlab._core.tape import TLS, AccumulateGrad, Node, Out, edge_of
 from torchlab._core.tensor import Tensor
 
 
-class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks:
     """Inside, what the tape saves goes through `pack_hook`, and back through `unpack_hook`."""
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
@@ -26,7 +28,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         TLS.saved_hooks = TLS.saved_hooks[:-1]
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors in host memory and bring them back to their device when needed."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -44,7 +46,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor, leaf or not."""
     e = edge_of(tensor)
     if e is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require"
+            " gradients"
+        )
     return GradientEdge(e.node, e.nr) if type(e) is Out else GradientEdge(e, 0)
 
 
@@ -56,6 +61,11 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 
 
 __all__ = [
-    "AccumulateGrad", "GradientEdge", "Node", "get_gradient_edge", "increment_version", "save_on_cpu",
+    "AccumulateGrad",
+    "GradientEdge",
+    "Node",
+    "get_gradient_edge",
+    "increment_version",
+    "save_on_cpu",
     "saved_tensors_hooks",
-]  # fmt: skip
+]

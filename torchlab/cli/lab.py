@@ -33,9 +33,11 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "lab",
         help=f"open JupyterLab on {START}",
-        description=f"Open JupyterLab on {START}. The server listens on 127.0.0.1 only. Outside a "
-        f"source checkout the notebooks are first copied to ./{COPY}; files that are there already "
-        "are kept.",
+        description=(
+            f"Open JupyterLab on {START}. The server listens on 127.0.0.1 only. Outside a source"
+            f" checkout the notebooks are first copied to ./{COPY}; files that are there already"
+            " are kept."
+        ),
     )
     parser.add_argument("notebook", nargs="?", help=f"another notebook to open (default: {START})")
     parser.add_argument("--port", type=_port, help="the port (default: 8888, or the next free one)")

@@ -102,8 +102,8 @@ class Attribute(Proxy):
         self._node: Node | None = None
 
     @property
-    # type: ignore[override]  # made late, because most attributes are called
-    def node(self) -> Node:
+    def node(self) -> Node:  # type: ignore[override]
+        # made late, because most attributes are called
         if self._node is None:
             self._node = self.tracer.create_proxy(
                 "call_function", getattr, (self.root, self.attr), {}

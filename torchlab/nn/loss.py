@@ -1,6 +1,7 @@
 """Losses: each module is its function with the arguments kept.
 
-reduction: "mean", "sum" or "none". Source: https://docs.pytorch.org/docs/2.13/nn.html#loss-functions
+reduction: "mean", "sum" or "none". Source:
+https://docs.pytorch.org/docs/2.13/nn.html#loss-functions
 """
 
 from __future__ import annotations

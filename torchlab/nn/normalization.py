@@ -1,4 +1,5 @@
-"""LayerNorm, RMSNorm, GroupNorm. Source: https://docs.pytorch.org/docs/2.13/nn.html#normalization-layers"""
+"""LayerNorm, RMSNorm, GroupNorm. Source:
+https://docs.pytorch.org/docs/2.13/nn.html#normalization-layers"""
 
 from __future__ import annotations
 

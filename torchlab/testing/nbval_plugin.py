@@ -24,8 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("torchlab", "torchlab").addoption(
         "--torchlab-notebooks",
         action="store_true",
-        help="also run the notebooks found (nbval's lax mode, with torchlab's sanitizer of "
-        "addresses, timings and the like); needs nbval",
+        help=(
+            "also run the notebooks found (nbval's lax mode, with torchlab's sanitizer of "
+            "addresses, timings and the like); needs nbval"
+        ),
     )
 
 

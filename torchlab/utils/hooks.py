@@ -1,4 +1,5 @@
-"""What registering a hook returns. Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.Module.html"""
+"""What registering a hook returns. Source:
+https://docs.pytorch.org/docs/2.13/generated/torch.nn.Module.html"""
 
 from __future__ import annotations
 

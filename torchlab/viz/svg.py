@@ -24,10 +24,12 @@ def escape(text: object) -> str:
     """`text` for SVG and HTML, in content and in attributes; control characters, which XML does not
     allow, become a replacement character."""
     cleaned = "".join(
-        c
-        if c in "\t\n"
-        or (c >= " " and c not in "\x7f\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
-        else "\ufffd"
+        (
+            c
+            if c in "\t\n"
+            or (c >= " " and c not in "\x7f\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
+            else "\ufffd"
+        )
         for c in str(text)
     )
     return html.escape(cleaned, quote=True)

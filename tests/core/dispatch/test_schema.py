@@ -106,7 +106,7 @@ def test_no_default_differs_from_the_default_none() -> None:
         "aten::f.o(Tensor(a!)[] self, *, Tensor(b!) out) -> (Tensor(a!)[], Tensor(b!))",
         "mylib::g(Tensor(a|b) x, t[](c!) y) -> t(*)?",
         "std(Tensor self, int[1]? dim, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        "h(float eps=1.0000000000000001e-05, float p=2., str s=\"a\\\"\\'\\\\\") -> Tensor",
+        'h(float eps=1.0000000000000001e-05, float p=2., str s="a\\"\\\'\\\\") -> Tensor',
         "pool(Tensor self, int[2] k, int[2] stride=[], SymInt[2] p=[0, 0], int[2] d=1) -> Tensor",
         "popitem(Dict(str, t)(a!) self) -> ((str, t))",
         "format(str self, ...) -> str",

@@ -37,9 +37,16 @@ def empty_strided(shape: Any, dtype: np.dtype, strides: Any = None, xp: Any = np
     if strides is None or layout.is_contiguous(tuple(shape), tuple(strides)):
         return xp.empty(shape, dtype)
     size = dtype.itemsize
-    span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    span = (
+        1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    )
     flat = xp.empty(span, dtype)
-    return xp.ndarray(tuple(shape), dtype, flat if xp is np else flat.data, strides=tuple(s * size for s in strides))
+    return xp.ndarray(
+        tuple(shape),
+        dtype,
+        flat if xp is np else flat.data,
+        strides=tuple(s * size for s in strides),
+    )
 
 
 class Host:
@@ -80,7 +87,9 @@ class Sim:
         if strides is None:
             strides = layout.contiguous_strides(shape)
         size = dtype.itemsize
-        span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        span = (
+            0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        )
         block = self.allocator.malloc(span * size)
         memory = block.buffer()[: span * size]
         array = np.ndarray(shape, dtype, memory, strides=tuple(s * size for s in strides))

@@ -45,7 +45,9 @@ class MetaArray:
 
     @property
     def flags(self) -> _Flags:
-        return _Flags(layout.is_contiguous(self.shape, tuple(x // self.itemsize for x in self.strides)))
+        return _Flags(
+            layout.is_contiguous(self.shape, tuple(x // self.itemsize for x in self.strides))
+        )
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Loop bodies → C++ or NumPy kernels. Pure data in (shapes, strides, type names, scalar expressions),
+"""Loop bodies → C++ or NumPy kernels. Pure data in (shapes, strides, type names, scalar
+expressions),
 callables on NumPy arrays out; it knows no tensors. Eager kernels and the compiler use it alike.
 
     b = Builder("softmax")
@@ -10,7 +11,8 @@ callables on NumPy arrays out; it knows no tensors. Eager kernels and the compil
     softmax = compile_program(b.finish([y]))          # one kernel; softmax.source, .decisions, .kernels
     (result,) = softmax.run(array)
 
-Path of a program: `program` → `lower` (views become index maps) → `schedule` with `group` and `stages`
+Path of a program: `program` → `lower` (views become index maps) → `schedule` with `group` and
+`stages`
 (what shares loops) → `cpp` or `python` → `toolchain`, `cache` → `compile`.
 """
 

@@ -1,7 +1,9 @@
 """The on-disk cache of built kernels: private, content-addressed, safe against half-written files.
 
-An entry is `<key>.so` beside `<key>.sha256` (the library's digest) and `<key>.cpp`. A library whose digest
-does not match is rebuilt: loading a damaged one could kill the process. Files appear by atomic renames, so
+An entry is `<key>.so` beside `<key>.sha256` (the library's digest) and `<key>.cpp`. A library whose
+digest
+does not match is rebuilt: loading a damaged one could kill the process. Files appear by atomic
+renames, so
 that processes may build the same kernel at once.
 """
 
@@ -34,9 +36,11 @@ def folder() -> pathlib.Path:
 def fetch(
     name: str, source: str, build: Callable[[pathlib.Path, pathlib.Path], None]
 ) -> tuple[pathlib.Path, bool]:
-    """The library of entry `name`, built by `build(source_file, library_file)` unless it is there and whole.
+    """The library of entry `name`, built by `build(source_file, library_file)` unless it is there
+    and whole.
 
-    Returns its path and whether it was there. Whatever `build` raises passes through and leaves no entry.
+    Returns its path and whether it was there. Whatever `build` raises passes through and leaves no
+    entry.
     """
     place = folder()
     library, seal = place / f"{name}.so", place / f"{name}.sha256"
@@ -57,7 +61,8 @@ def fetch(
 
 
 def note(name: str, make: Callable[[], str]) -> str:
-    """A short text remembered under `name` (such as what a compiler can do), made when first asked for."""
+    """A short text remembered under `name` (such as what a compiler can do), made when first asked
+    for."""
     path = folder() / f"{name}.txt"
     try:
         return path.read_text()

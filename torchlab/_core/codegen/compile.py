@@ -1,4 +1,5 @@
-"""`compile_program`: a Program as a callable on NumPy arrays, with everything one wants to see of it."""
+"""`compile_program`: a Program as a callable on NumPy arrays, with everything one wants to see of
+it."""
 
 from __future__ import annotations
 
@@ -20,15 +21,18 @@ from torchlab._core.codegen.memory_plan import MemoryPlan, plan_memory
 from torchlab._core.codegen.program import Program
 from torchlab._core.codegen.scalar_types import numpy_dtype
 from torchlab._core.codegen.schedule import FusionDecision, Kernel, schedule
-from torchlab._core.codegen.wrapper import ERRORS, Threads, wrapper_source, wrapper_globals
+from torchlab._core.codegen.wrapper import ERRORS, Threads, wrapper_globals, wrapper_source
 
 _told: set[str] = set()
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel: `source` in `language`; `line_map`: node name or origin → its lines in `source` (from 1);
-    `first_line`: where the source starts in the program's; `decision` says which nodes are together."""
+    """One kernel: `source` in `language`; `line_map`: node name or origin → its lines in `source`
+    (from 1);
+    `first_line`: where the source starts in the program's; `decision` says which nodes are
+    together.
+    """
 
     name: str
     language: str
@@ -43,8 +47,10 @@ class CompiledKernel:
 class CompiledProgram:
     """A program made callable.
 
-    `source`: all kernels' source; `wrapper`: the Python function that allocates and calls them; `kernels`,
-    `decisions`, `memory`: what was fused, why, and where it lives; `cached`: whether no compiler had to run.
+    `source`: all kernels' source; `wrapper`: the Python function that allocates and calls them;
+    `kernels`,
+    `decisions`, `memory`: what was fused, why, and where it lives; `cached`: whether no compiler
+    had to run.
     """
 
     def __init__(
@@ -65,12 +71,18 @@ class CompiledProgram:
         self.run_unchecked = call
         self.kernels, self.decisions, self.memory, self.cached = kernels, decisions, memory, cached
         self._expected = [
-            (b, b.shape, tuple(s * numpy_dtype(b.dtype).itemsize for s in b.stride), numpy_dtype(b.dtype))
+            (
+                b,
+                b.shape,
+                tuple(s * numpy_dtype(b.dtype).itemsize for s in b.stride),
+                numpy_dtype(b.dtype),
+            )
             for b in program.inputs
         ]
 
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """The outputs for `arrays`, one per input, of exactly the declared shapes, strides and types.
+        """The outputs for `arrays`, one per input, of exactly the declared shapes, strides and
+        types.
 
         Outputs are new arrays, except that an output which is a view of an input shares its memory.
 
@@ -79,14 +91,19 @@ class CompiledProgram:
             RuntimeError: an integer was divided by zero.
         """
         if len(arrays) != len(self._expected):
-            raise ValueError(f"{self.program.name} takes {len(self._expected)} arrays, got {len(arrays)}")
+            raise ValueError(
+                f"{self.program.name} takes {len(self._expected)} arrays, got {len(arrays)}"
+            )
         for array, (buffer, shape, strides, dtype) in zip(arrays, self._expected, strict=True):
             if array.shape != shape or array.dtype != dtype or array.strides != strides:
                 _check(self.program.name, array, buffer)
         return self.run_unchecked(*arrays)
 
     def __repr__(self) -> str:
-        return f"CompiledProgram({self.program.name!r}, {len(self.kernels)} kernel(s), {self.language})"
+        return (
+            f"CompiledProgram({self.program.name!r}, {len(self.kernels)} kernel(s),"
+            f" {self.language})"
+        )
 
 
 def _check(program: str, array: np.ndarray, buffer: Buffer) -> None:
@@ -95,10 +112,15 @@ def _check(program: str, array: np.ndarray, buffer: Buffer) -> None:
     relevant = any(
         n > 1 and a != b for n, a, b in zip(buffer.shape, strides, buffer.stride, strict=False)
     )
-    if array.shape != buffer.shape or array.dtype != numpy_dtype(buffer.dtype) or (relevant and array.size):
+    if (
+        array.shape != buffer.shape
+        or array.dtype != numpy_dtype(buffer.dtype)
+        or (relevant and array.size)
+    ):
         raise ValueError(
-            f"{program}: the input '{buffer.name}' was compiled for shape {buffer.shape}, strides {buffer.stride},"
-            f" {buffer.dtype}; got shape {array.shape}, strides {strides}, {array.dtype}"
+            f"{program}: the input '{buffer.name}' was compiled for shape {buffer.shape}, strides"
+            f" {buffer.stride}, {buffer.dtype}; got shape {array.shape}, strides {strides},"
+            f" {array.dtype}"
         )
 
 
@@ -127,12 +149,15 @@ def compile_program(
         if compiler is not None:
             _build_cpp(program.name, kernels, plan.graph, compiler, built, strict=language == "cpp")
         elif language == "cpp":
-            raise RuntimeError("no C++ compiler was found: install g++ or clang++, `pip install ziglang`, or set CXX")
+            raise RuntimeError(
+                "no C++ compiler was found: install g++ or clang++, `pip install ziglang`, or"
+                " set CXX"
+            )
         else:
             _say_once(
                 "compiler",
-                "torchlab found no C++ compiler: generated kernels run as NumPy code, which is slower."
-                " Install g++ or clang++, `pip install ziglang`, or set CXX.",
+                "torchlab found no C++ compiler: generated kernels run as NumPy code, which is"
+                " slower. Install g++ or clang++, `pip install ziglang`, or set CXX.",
             )
     for kernel in kernels:
         if kernel.name not in built.functions:
@@ -164,7 +189,12 @@ class _Built:
 
 
 def _build_cpp(
-    name: str, kernels: list[Kernel], graph: Graph, compiler: toolchain.Compiler, built: _Built, strict: bool
+    name: str,
+    kernels: list[Kernel],
+    graph: Graph,
+    compiler: toolchain.Compiler,
+    built: _Built,
+    strict: bool,
 ) -> None:
     texts: list[cpp.KernelSource] = []
     made: list[Kernel] = []
@@ -179,7 +209,9 @@ def _build_cpp(
     source, starts = cpp.program_source(texts, " ".join(compiler.flags), object.__basicsize__)
     start = time.perf_counter()
     try:
-        library, cached = toolchain.build(source, f"{name} ({', '.join(t.name for t in texts)})", compiler)
+        library, cached = toolchain.build(
+            source, f"{name} ({', '.join(t.name for t in texts)})", compiler
+        )
     except toolchain.CompileError as e:
         if strict:
             raise
@@ -215,7 +247,9 @@ def _record(
         kernel.name, language, text, kernel.nodes, lines, kernel.inputs, kernel.outputs, first
     )
     if events.kernel_compiled.listeners:
-        events.kernel_compiled.emit(name=kernel.name, source=text, language=language, seconds=seconds, cached=cached)
+        events.kernel_compiled.emit(
+            name=kernel.name, source=text, language=language, seconds=seconds, cached=cached
+        )
 
 
 def _say_once(topic: str, text: str) -> None:

@@ -7,9 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from torchlab._core.codegen.scalar import INFIX, Number, Scalar, infix, unwrap
-from torchlab._core.codegen.scalar_types import CATEGORY, COMPLEX, FLOATING, HALF, ITEMSIZE, compute_type
+from torchlab._core.codegen.scalar_types import (
+    CATEGORY,
+    COMPLEX,
+    FLOATING,
+    HALF,
+    ITEMSIZE,
+    compute_type,
+)
 
 _MEMORY = {"float32": "float", "float64": "double", "float16": "uint16", "bfloat16": "uint16"}
+
+
+LOGICAL = {"logical_and": "&", "logical_or": "|", "logical_xor": "!="}
 
 
 class Unsupported(Exception):
@@ -69,7 +79,9 @@ def convert(text: str, source: str, dtype: str) -> str:
     if target == "bool":
         return f"({text} != 0)"
     if CATEGORY[source] == FLOATING and CATEGORY[dtype] < FLOATING and ITEMSIZE[dtype] < 8:
-        return f"({target})(int64){text}"  # out-of-range values wrap, as they do in NumPy and PyTorch
+        return (  # out-of-range values wrap, as they do in NumPy and PyTorch
+            f"({target})(int64){text}"
+        )
     return f"({target}){text}"
 
 
@@ -105,7 +117,10 @@ class CppOps:
             case "where":
                 return f"({args[0]} ? {args[1]} : {args[2]})"
             case "logical_and" | "logical_or" | "logical_xor":
-                return f"({args[0]} {dict(logical_and='&', logical_or='|', logical_xor='!=')[op]} {args[1]})"
+                return (
+                    f"({args[0]} {LOGICAL[op]}"
+                    f" {args[1]})"
+                )
             case "logical_not":
                 return f"!{args[0]}"
             case "neg" | "bitwise_not":
@@ -135,7 +150,15 @@ class CppOps:
         if op in INFIX:
             return self.narrow(infix(op, args), node.dtype)
         text = f"tl_{op}({', '.join(map(unwrap, args))})"
-        if not floating and op in ("maximum", "minimum", "floordiv", "mod", "pow", "lshift", "rshift"):
+        if not floating and op in (
+            "maximum",
+            "minimum",
+            "floordiv",
+            "mod",
+            "pow",
+            "lshift",
+            "rshift",
+        ):
             # constants are of type int: name the type that the template should take
             return f"tl_{op}<{value_type(inner)}>({', '.join(map(unwrap, args))})"
         return text
@@ -144,7 +167,9 @@ class CppOps:
     def narrow(text: str, dtype: str) -> str:
         """C++ computes small integers as int: cut the result back to its width."""
         small = CATEGORY[dtype] < FLOATING and ITEMSIZE[dtype] < 4
-        compared = dtype == "bool" and any(f" {o} " in text for o in ("<", "<=", ">", ">=", "==", "!="))
+        compared = dtype == "bool" and any(
+            f" {o} " in text for o in ("<", "<=", ">", ">=", "==", "!=")
+        )
         return f"({dtype}){text}" if small and not compared else text
 
     @staticmethod

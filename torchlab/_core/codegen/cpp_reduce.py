@@ -9,14 +9,14 @@ from torchlab._core.codegen.cpp_ops import convert, value_type
 from torchlab._core.codegen.loop_ir import Reduction
 from torchlab._core.codegen.scalar_types import CATEGORY, FLOATING, ITEMSIZE, compute_type
 
-
 SHORT = 1024
 """Elements up to which a float32 sum is kept in float32."""
 
 
 @dataclass
 class Accumulator:
-    """The accumulator of `node` in variable `name`; `tile` is "[1024]" where there is one per column."""
+    """The accumulator of `node` in variable `name`; `tile` is "[1024]" where there is one per
+    column."""
 
     node: Reduction
     name: str
@@ -29,8 +29,10 @@ class Accumulator:
 
     @property
     def dtype(self) -> str:
-        """Sums and products of floats are kept in double, of integers in int64; flags in int32. Short
-        float32 rows are summed in float32: the vector's lanes take at most SHORT / 16 elements each, and
+        """Sums and products of floats are kept in double, of integers in int64; flags in int32.
+        Short
+        float32 rows are summed in float32: the vector's lanes take at most SHORT / 16 elements
+        each, and
         mixing widths in one loop costs a sixth of a whole layer norm."""
         if self.node.kind in ("sum", "mean") and not self.tile and self.node.count <= SHORT:
             if compute_type(self.node.dtype) == compute_type(self.node.input_dtype) == "float32":
@@ -69,7 +71,9 @@ class Accumulator:
         if self.tile:
             arrays = [f"{kind} {self.name}{self.tile};"]
             return arrays + ([f"int64 {self.name}_at{self.tile};"] if self.search else [])
-        return [f"{kind} {self.name} = {self.start()};"] + ([f"int64 {self.found} = 0;"] if self.search else [])
+        return [f"{kind} {self.name} = {self.start()};"] + (
+            [f"int64 {self.found} = 0;"] if self.search else []
+        )
 
     def clear(self) -> str:
         """Give a tile's element its start value."""
@@ -91,7 +95,8 @@ class Accumulator:
         return ""
 
     def needs(self) -> tuple[str, str] | None:
-        """The (name, type) of a reduction that OpenMP must be told of, since NaN has to win in it."""
+        """The (name, type) of a reduction that OpenMP must be told of, since NaN has to win in
+        it."""
         if self.node.kind in ("max", "min"):
             return f"{self.node.kind}imum", value_type(self.dtype)
         return None
@@ -112,10 +117,15 @@ class Accumulator:
                 kind = value_type(self.dtype)
                 return f"{place} = tl_{self.node.kind}imum<{kind}>({place}, {value});"
         sign = ">" if self.node.kind == "argmax" else "<"
-        better = f"({value} {sign} {place}) | (({value} != {value}) & ({place} == {place}))"  # first NaN wins
+        better = (  # first NaN wins
+            f"({value} {sign} {place}) | (({value} != {value}) & ({place} == {place}))"
+        )
         if self.tile:
             choose = f"{self.found} = better ? {position} : {self.found};"
-            return f"{{ const bool better = {better}; {choose} {place} = better ? {value} : {place}; }}"
+            return (
+                f"{{ const bool better = {better}; {choose} {place} = better ? {value} :"
+                f" {place}; }}"
+            )
         return f"if ({better}) {{ {place} = {value}; {self.found} = {position}; }}"
 
     def result(self) -> str:

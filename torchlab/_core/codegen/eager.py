@@ -1,4 +1,5 @@
-"""Kernels for eager operators: one expression over arrays whose shapes are known only when it is called."""
+"""Kernels for eager operators: one expression over arrays whose shapes are known only when it is
+called."""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ _POINTER = ctypes.POINTER(ctypes.c_longlong)
 
 @dataclass(frozen=True)
 class PointwiseKernel:
-    """`kernel(out, *arrays)` fills `out`. All arrays have out's shape (broadcast them before) and the declared
-    types, which is not checked; if `contiguous`, all are row-major, so that only their number of elements
+    """`kernel(out, *arrays)` fills `out`. All arrays have out's shape (broadcast them before) and
+    the declared
+    types, which is not checked; if `contiguous`, all are row-major, so that only their number of
+    elements
     matters. `dtype`: the type `out` must have."""
 
     name: str
@@ -52,7 +55,8 @@ def pointwise_kernel(
 ) -> PointwiseKernel:
     """Build a kernel for `expr` over the inputs named (in call order) and typed by `dtypes`.
 
-    `dtype`: of the result (None: inferred as PyTorch would). C++ where a compiler is found, else NumPy.
+    `dtype`: of the result (None: inferred as PyTorch would). C++ where a compiler is found, else
+    NumPy.
     """
     body = parse(expr, dtypes, scalars)
     result = dtype or body.dtype
@@ -95,7 +99,7 @@ def _caller(
 
         def call(out: np.ndarray, *inputs: np.ndarray) -> None:
             shape = out.shape or (1,)
-            steps = [s // a.itemsize for a in (out, *inputs) for s in (a.strides or (0,))]
+            steps = [s // a.itemsize for a in (out, *inputs) for s in a.strides or (0,)]
             sizes = (ctypes.c_longlong * len(shape))(*shape)
             function(out, *inputs, sizes, (ctypes.c_longlong * len(steps))(*steps), len(shape), 1)
 
@@ -105,7 +109,8 @@ def _caller(
 def _source(
     name: str, body: Scalar, dtypes: Mapping[str, str], result: str, contiguous: bool, flags: str
 ) -> str:
-    # parameters carry a prefix-free name: an input called `self` or `n` must not meet C++'s own names
+    # parameters carry a prefix-free name: an input called `self` or `n` must not meet C++'s own
+    # names
     safe = {arg: f"{re.sub(chr(92) + 'W', '_', arg)}_" for arg in dtypes}
     arrays = {"out": memory_type(result), **{safe[a]: memory_type(t) for a, t in dtypes.items()}}
 
@@ -121,13 +126,21 @@ def _source(
     text = f"tl_to_{result}({unwrap(text)})" if result in HALF else unwrap(round_to(text, result))
     emit = _contiguous_text if contiguous else _strided_text
     code = emit(name, arrays, text, str(body))
-    return HEADER.format(flags=flags) + prelude(code) + ARRAY.format(header=object.__basicsize__) + "\n" + code
+    return (
+        HEADER.format(flags=flags)
+        + prelude(code)
+        + ARRAY.format(header=object.__basicsize__)
+        + "\n"
+        + code
+    )
 
 
 def _contiguous_text(name: str, arrays: dict[str, str], text: str, comment: str) -> str:
     heads = ", ".join(f"Array* {a}" for a in arrays)
     casts = ", ".join(f"({t}*){a}->data" for a, t in arrays.items())
-    parameters = ", ".join(f"{t}* {a}" if a == "out" else f"const {t}* {a}" for a, t in arrays.items())
+    parameters = ", ".join(
+        f"{t}* {a}" if a == "out" else f"const {t}* {a}" for a, t in arrays.items()
+    )
     store = "out[i]"
     error = "tl_error" if "tl_floordiv" in text or "tl_mod" in text else "0"
     reset = "    tl_error = 0;\n" if error != "0" else ""
@@ -157,7 +170,8 @@ extern "C" int32 tl_entry_{name}({heads}, int64 n, int32 threads) {{
 def _strided_text(name: str, arrays: dict[str, str], text: str, comment: str) -> str:
     heads = ", ".join(f"Array* {a}_array" for a in arrays)
     starts = "".join(
-        f"        {t}* {a} = ({t}*){a}_array->data;\n        const int64 step_{a} = strides[{n} * rank + rank - 1];\n"
+        f"        {t}* {a} = ({t}*){a}_array->data;\n        const int64 step_{a} = strides[{n} *"
+        " rank + rank - 1];\n"
         for n, (a, t) in enumerate(arrays.items())
     )
     moves = "".join(
@@ -192,4 +206,7 @@ def _numpy_source(name: str, body: Scalar, dtypes: Mapping[str, str], result: st
     safe = {arg: f"{arg}_" for arg in dtypes}
     text = unwrap(evaluate(body, python.NumpyOps(lambda arg: safe[arg], index)))
     numpy_dtype(result)
-    return f"def {name}({', '.join(['out', *safe.values()])}):\n    # {body}\n    out[...] = array({text}, out.shape, {result})\n"
+    return (
+        f"def {name}({', '.join(['out', *safe.values()])}):\n    # {body}\n    out[...] ="
+        f" array({text}, out.shape, {result})\n"
+    )

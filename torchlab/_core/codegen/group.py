@@ -1,10 +1,14 @@
 """Fusion groups: nodes brought to common loops. Pure index arithmetic; `schedule` decides with it.
 
 Note [Common loops]
-A group has `dims` (no ones among them) and, once it holds a reduction, the flags `reduced`. Every member's
-accesses are strides over those dims. A member is *full* if it runs over all dims, or *kept* if it runs once
-per result of the reduction (its strides are 0 along the reduced dims): the mean of a row, and what is
-computed from it. To join two groups their dims are split to a common refinement: (6, 5) and (2, 3, 5) both
+A group has `dims` (no ones among them) and, once it holds a reduction, the flags `reduced`. Every
+member's
+accesses are strides over those dims. A member is *full* if it runs over all dims, or *kept* if it
+runs once
+per result of the reduction (its strides are 0 along the reduced dims): the mean of a row, and what
+is
+computed from it. To join two groups their dims are split to a common refinement: (6, 5) and (2, 3,
+5) both
 become (2, 3, 5), so that a reshape between two steps does not stand in the way.
 """
 
@@ -18,7 +22,8 @@ from torchlab._core.codegen.loop_ir import INDEX, Access, Node, Pointwise, Reduc
 
 @dataclass(frozen=True)
 class Member:
-    """A node inside a group: its accesses over the group's dims; `full` as in Note [Common loops]."""
+    """A node inside a group: its accesses over the group's dims; `full` as in Note [Common
+    loops]."""
 
     node: Node
     order: int
@@ -33,7 +38,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """Members in program order over common `dims`; `reduced` is None while all members are pointwise."""
+    """Members in program order over common `dims`; `reduced` is None while all members are
+    pointwise."""
 
     dims: Shape
     reduced: tuple[bool, ...] | None
@@ -62,7 +68,11 @@ def single(node: Node, order: int) -> Group:
     """The group of one pointwise or reduction node."""
     keep = tuple(d for d, n in enumerate(node.loops) if n != 1)
     member = Member(
-        node, order, {k: a.permute(keep) for k, a in node.loads.items()}, node.store.permute(keep), True
+        node,
+        order,
+        {k: a.permute(keep) for k, a in node.loads.items()},
+        node.store.permute(keep),
+        True,
     )
     reduced = tuple(node.reduced[d] for d in keep) if isinstance(node, Reduction) else None
     return Group(tuple(node.loops[d] for d in keep), reduced, (member,))
@@ -97,7 +107,9 @@ def _split_flags(flags: tuple[bool, ...], dims: Shape, finer: Shape) -> tuple[bo
     return tuple(s != 0 for s in split(tuple(int(f) for f in flags), dims, finer))
 
 
-def _respread(access: Access, dims: Shape, finer: Shape, places: tuple[int, ...], rank: int) -> Access:
+def _respread(
+    access: Access, dims: Shape, finer: Shape, places: tuple[int, ...], rank: int
+) -> Access:
     """Split an access and put its loops at `places` among `rank` group dims, stride 0 elsewhere."""
     stride = [0] * rank
     for place, step in zip(places, split(access.stride, dims, finer), strict=True):
@@ -105,7 +117,9 @@ def _respread(access: Access, dims: Shape, finer: Shape, places: tuple[int, ...]
     return Access(access.buffer, (), tuple(stride), access.offset)
 
 
-def _place(group: Group, old: Shape, finer: Shape, places: tuple[int, ...], rank: int, full: bool) -> list[Member]:
+def _place(
+    group: Group, old: Shape, finer: Shape, places: tuple[int, ...], rank: int, full: bool
+) -> list[Member]:
     return [
         replace(
             m,
@@ -123,11 +137,15 @@ def join(first: Group, second: Group) -> Group | str:
         dims = refine(first.dims, second.dims)
         if dims is None:
             return f"their shapes {first.dims} and {second.dims} have no common loops"
-        flags = [_split_flags(g.reduced, g.dims, dims) for g in (first, second) if g.reduced is not None]
+        flags = [
+            _split_flags(g.reduced, g.dims, dims) for g in (first, second) if g.reduced is not None
+        ]
         if len(flags) == 2 and flags[0] != flags[1]:
             return "they reduce over different dims"
         everywhere = tuple(range(len(dims)))
-        members = [m for g in (first, second) for m in _place(g, g.dims, dims, everywhere, len(dims), True)]
+        members = [
+            m for g in (first, second) for m in _place(g, g.dims, dims, everywhere, len(dims), True)
+        ]
         return _sorted(dims, flags[0] if flags else None, members)
     for outer, inner in ((first, second), (second, first)):
         if outer.reduced is None or math.prod(outer.kept_dims) != math.prod(inner.dims):
@@ -191,7 +209,9 @@ def fast_dim(group: Group) -> int | None:
     return max(range(len(votes)), key=lambda d: (votes[d], d)) if any(votes) else None
 
 
-def merge_dims(accesses: list[Access], dims: Shape, order: tuple[int, ...]) -> tuple[Shape, list[Access]]:
+def merge_dims(
+    accesses: list[Access], dims: Shape, order: tuple[int, ...]
+) -> tuple[Shape, list[Access]]:
     """The dims in `order`, neighbours joined wherever every access walks them as one."""
     sizes: list[int] = []
     columns: list[list[int]] = []  # per loop, one stride per access

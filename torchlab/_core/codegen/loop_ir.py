@@ -1,8 +1,11 @@
 """The loop IR: buffers, accesses to them, and the nodes that compute one buffer each.
 
-All index maps are affine: an access is a stride per loop and an offset, counted in elements, which covers
-permuting, expanding, slicing and most reshapes without copies. A node says *what* is computed for each
-point of its loops; `schedule` decides which nodes share loops (`Kernel`), and `cpp` and `python` print them.
+All index maps are affine: an access is a stride per loop and an offset, counted in elements, which
+covers
+permuting, expanding, slicing and most reshapes without copies. A node says *what* is computed for
+each
+point of its loops; `schedule` decides which nodes share loops (`Kernel`), and `cpp` and `python`
+print them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchlab._core.codegen.scalar import Scalar, evaluate, Printer, unwrap
+from torchlab._core.codegen.scalar import Printer, Scalar, evaluate, unwrap
 
 Shape = tuple[int, ...]
 
@@ -34,7 +37,8 @@ def contiguous(shape: Shape) -> Shape:
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array in memory. `stride` in elements; `offset` is added to the array's first element (0 for an
+    """An array in memory. `stride` in elements; `offset` is added to the array's first element (0
+    for an
     ndarray, whose data pointer already stands at its first element)."""
 
     name: str
@@ -83,7 +87,9 @@ INDEX = "#index"
 @dataclass(frozen=True, eq=False)
 class Node:
     """Computes buffer `name`. `loops`: extents; `loads`: argument → access over the loops; `store`:
-    where the result goes, over the loops (stride 0 along reduced ones); `origin`: what the user wrote."""
+    where the result goes, over the loops (stride 0 along reduced ones); `origin`: what the user
+    wrote.
+    """
 
     name: str
     dtype: str
@@ -111,7 +117,8 @@ class Pointwise(Node):
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Node):
-    """`store = kind of loads["self"]` over the loops marked in `reduced`. `input_dtype`: what is read."""
+    """`store = kind of loads["self"]` over the loops marked in `reduced`. `input_dtype`: what is
+    read."""
 
     kind: str = field(kw_only=True)
     reduced: tuple[bool, ...] = field(kw_only=True)
@@ -124,7 +131,9 @@ class Reduction(Node):
 
     def __str__(self) -> str:
         dims = [d for d, r in enumerate(self.reduced) if r]
-        return f"{self.name} = {self.kind}({self.loads['self'].buffer}{list(self.loops)}, dims={dims})"
+        return (
+            f"{self.name} = {self.kind}({self.loads['self'].buffer}{list(self.loops)}, dims={dims})"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""Program → loop IR: views become index maps, expressions typed trees, special sizes plain nodes."""
+"""Program → loop IR: views become index maps, expressions typed trees, special sizes plain
+nodes."""
 
 from __future__ import annotations
 
@@ -108,7 +109,10 @@ class _Lowering:
             rules[type(step)](step)  # type: ignore[operator]
         outputs = tuple(self.value(name, "outputs") for name in self.program.outputs)
         return Graph(
-            self.buffers, tuple(b.name for b in self.program.inputs), self.live_nodes(outputs), outputs
+            self.buffers,
+            tuple(b.name for b in self.program.inputs),
+            self.live_nodes(outputs),
+            outputs,
         )
 
     def live_nodes(self, outputs: tuple[Access, ...]) -> tuple[Node, ...]:
@@ -138,7 +142,11 @@ class _Lowering:
 
     def pointwise(self, step: PointwiseStep) -> None:
         accesses = {arg: self.value(v, step.name) for arg, v in step.inputs.items()}
-        shape = broadcast([a.shape for a in accesses.values()], step.name) if step.shape is None else step.shape
+        shape = (
+            broadcast([a.shape for a in accesses.values()], step.name)
+            if step.shape is None
+            else step.shape
+        )
         types = {arg: self.dtype(a) for arg, a in accesses.items()}
         zero_dim = {a for a, v in accesses.items() if not v.shape}
         body = parse(step.expr, types, step.scalars, _zero_dim_types(types, zero_dim))
@@ -147,26 +155,39 @@ class _Lowering:
         self.emit_pointwise(step, body, accesses, shape, stride, dtype)
 
     def emit_pointwise(
-        self, step: Step, body: Scalar, accesses: Mapping[str, Access], shape: Shape, stride: Shape, dtype: str
+        self,
+        step: Step,
+        body: Scalar,
+        accesses: Mapping[str, Access],
+        shape: Shape,
+        stride: Shape,
+        dtype: str,
     ) -> None:
         # loops run in the order of the result's memory, so that it is written front to back
         order = tuple(sorted(range(len(shape)), key=lambda d: (-stride[d], d)))
         loops = tuple(shape[d] for d in order)
         dense = contiguous(loops)
         if any(n > 1 and stride[d] != s for d, n, s in zip(order, loops, dense, strict=True)):
-            raise ValueError(f"{step.name}: a result of shape {shape} cannot have the strides {stride} (not dense)")
+            raise ValueError(
+                f"{step.name}: a result of shape {shape} cannot have the strides {stride} (not"
+                " dense)"
+            )
         used = {n.value for n in body.walk() if n.op == "load"}
         loads = {arg: a.expand(shape).permute(order) for arg, a in accesses.items() if arg in used}
         for n in body.walk():
             if n.op == "index":
                 if not -len(shape) <= n.value < len(shape):
-                    raise ValueError(f"{step.name}: index({n.value}) is out of range for the shape {shape}")
+                    raise ValueError(
+                        f"{step.name}: index({n.value}) is out of range for the shape {shape}"
+                    )
                 d = n.value % len(shape)
                 along = tuple(int(o == d) for o in order)
                 loads[f"index({n.value})"] = Access(INDEX, loops, along)
         self.define(step.name, shape, stride, dtype)
         store = Access(step.name, loops, dense)
-        self.nodes.append(Pointwise(step.name, dtype, loops, loads, store, _origin(step), body=body))
+        self.nodes.append(
+            Pointwise(step.name, dtype, loops, loads, store, _origin(step), body=body)
+        )
 
     # -- reductions
 
@@ -174,18 +195,29 @@ class _Lowering:
         source = self.value(step.input, step.name)
         rank = len(source.shape)
         if step.kind not in REDUCTIONS:
-            raise ValueError(f"{step.name}: unknown reduction '{step.kind}'; known: {', '.join(REDUCTIONS)}")
+            raise ValueError(
+                f"{step.name}: unknown reduction '{step.kind}'; known: {', '.join(REDUCTIONS)}"
+            )
         dims = tuple(range(rank)) if step.dims is None else step.dims
         if any(not -max(rank, 1) <= d < max(rank, 1) for d in dims):
-            raise ValueError(f"{step.name}: the dims {dims} are out of range for the shape {source.shape}")
+            raise ValueError(
+                f"{step.name}: the dims {dims} are out of range for the shape {source.shape}"
+            )
         where = {d % rank for d in dims} if rank else set()
         reduced = tuple(d in where for d in range(rank))
         kept = tuple(n for n, r in zip(source.shape, reduced, strict=True) if not r)
-        shape = tuple(1 if r else n for n, r in zip(source.shape, reduced, strict=True)) if step.keepdim else kept
+        shape = (
+            tuple(1 if r else n for n, r in zip(source.shape, reduced, strict=True))
+            if step.keepdim
+            else kept
+        )
         given = self.dtype(source)
         dtype = step.dtype or _reduction_type(step.kind, given)
         if step.kind == "mean" and CATEGORY[dtype] < FLOATING:
-            raise TypeError(f"mean(): could not infer output dtype. Input dtype must be floating point, got {given}")
+            raise TypeError(
+                "mean(): could not infer output dtype. Input dtype must be floating point, got"
+                f" {given}"
+            )
         count = 1
         for n, r in zip(source.shape, reduced, strict=True):
             count *= n if r else 1
@@ -197,8 +229,15 @@ class _Lowering:
         self.define(step.name, shape, contiguous(shape), dtype)
         self.nodes.append(
             Reduction(
-                step.name, dtype, source.shape, {"self": source}, Access(step.name, source.shape, stride),
-                _origin(step), kind=step.kind, reduced=reduced, input_dtype=given,
+                step.name,
+                dtype,
+                source.shape,
+                {"self": source},
+                Access(step.name, source.shape, stride),
+                _origin(step),
+                kind=step.kind,
+                reduced=reduced,
+                input_dtype=given,
             )  # fmt: skip
         )
 
@@ -212,13 +251,15 @@ class _Lowering:
             }  # fmt: skip
             if step.kind not in neutral:
                 raise ValueError(
-                    f"{step.kind}(): Expected reduction dim to be specified for input.numel() == 0, with a"
-                    f" non-zero size; got the shape {source.shape} (step '{step.name}')"
+                    f"{step.kind}(): Expected reduction dim to be specified for input.numel() == 0,"
+                    f" with a non-zero size; got the shape {source.shape} (step '{step.name}')"
                 )
             body, accesses = cast(number(neutral[step.kind]), dtype), {}
         else:
             given = Scalar("load", (), self.dtype(source), "self")
-            body = cast(number(0), dtype) if step.kind in ("argmax", "argmin") else cast(given, dtype)
+            body = (
+                cast(number(0), dtype) if step.kind in ("argmax", "argmin") else cast(given, dtype)
+            )
             keep = [d for d, n in enumerate(source.shape) if n != 1]
             squeezed = source.permute(tuple(keep))
             stride = reshape_strides(squeezed.shape, squeezed.stride, shape)
@@ -238,9 +279,13 @@ class _Lowering:
                     result = base.permute(tuple(d % rank for d in args))
                 case "expand":
                     lead = len(args) - rank
-                    target = tuple(base.shape[d - lead] if n == -1 else n for d, n in enumerate(args))
+                    target = tuple(
+                        base.shape[d - lead] if n == -1 else n for d, n in enumerate(args)
+                    )
                     if broadcast([base.shape, target], step.name) != target:
-                        raise ValueError(f"{step.name}: the shape {base.shape} does not expand to {target}")
+                        raise ValueError(
+                            f"{step.name}: the shape {base.shape} does not expand to {target}"
+                        )
                     result = base.expand(target)
                 case "reshape":
                     result = self.reshape(step, base)
@@ -250,22 +295,30 @@ class _Lowering:
                     d, at = args[0] % rank, args[1] % base.shape[args[0]]
                     rest = tuple(k for k in range(rank) if k != d)
                     moved = base.permute(rest)
-                    result = Access(base.buffer, moved.shape, moved.stride, base.offset + at * base.stride[d])
+                    result = Access(
+                        base.buffer, moved.shape, moved.stride, base.offset + at * base.stride[d]
+                    )
                 case _:
                     raise ValueError(f"{step.name}: unknown view '{step.kind}'")
         except (IndexError, ZeroDivisionError):
-            raise ValueError(f"{step.name}: {step.kind}{args} does not fit the shape {base.shape}") from None
+            raise ValueError(
+                f"{step.name}: {step.kind}{args} does not fit the shape {base.shape}"
+            ) from None
         self.values[step.name] = result
 
     def reshape(self, step: ViewStep, base: Access) -> Access:
         target = step.args
         total, wanted = _numel(base.shape), _numel(target)
         if total != wanted:
-            raise ValueError(f"shape '{list(target)}' is invalid for input of size {total} (step '{step.name}')")
+            raise ValueError(
+                f"shape '{list(target)}' is invalid for input of size {total} (step '{step.name}')"
+            )
         stride = reshape_strides(base.shape, base.stride, target)
         if stride is not None:
             return Access(base.buffer, target, stride, base.offset)
-        copy = PointwiseStep(name=f"{step.name}_copy", expr="self", inputs={"self": step.input}, origin=_origin(step))
+        copy = PointwiseStep(
+            name=f"{step.name}_copy", expr="self", inputs={"self": step.input}, origin=_origin(step)
+        )
         self.pointwise(copy)
         return Access(copy.name, target, contiguous(target))
 
@@ -275,8 +328,13 @@ class _Lowering:
         self.define(step.name, step.shape, stride, step.dtype)
         self.nodes.append(
             ExternKernel(
-                step.name, step.dtype, step.shape, loads, Access(step.name, step.shape, stride),
-                _origin(step), function=step.function,
+                step.name,
+                step.dtype,
+                step.shape,
+                loads,
+                Access(step.name, step.shape, stride),
+                _origin(step),
+                function=step.function,
             )  # fmt: skip
         )
 
@@ -316,4 +374,6 @@ def _zero_dim_types(types: Mapping[str, str], zero_dim: set[str]) -> dict[str, s
     common = others[0]
     for t in others[1:]:
         common = promote(common, t)
-    return {a: common for a in zero_dim if CATEGORY[types[a]] == CATEGORY[common] and types[a] != common}
+    return {
+        a: common for a in zero_dim if CATEGORY[types[a]] == CATEGORY[common] and types[a] != common
+    }

@@ -11,7 +11,8 @@ from torchlab._core.codegen.schedule import Kernel, Schedule
 
 @dataclass(frozen=True)
 class Allocation:
-    """A buffer between tasks: made before task `born`, last read by task `dies` (the number of tasks for
+    """A buffer between tasks: made before task `born`, last read by task `dies` (the number of
+    tasks for
     an output). `reuses`: the dead buffer whose memory it takes over."""
 
     name: str
@@ -58,8 +59,16 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
             buffer = graph.buffers[name]
             nbytes = buffer.numel * ITEMSIZE[buffer.dtype]
             reuses = None
-            if isinstance(task, Kernel) and name not in outputs and buffer.stride == contiguous(buffer.shape):
-                fitting = (f for f in free if graph.buffers[f].numel * ITEMSIZE[graph.buffers[f].dtype] == nbytes)
+            if (
+                isinstance(task, Kernel)
+                and name not in outputs
+                and buffer.stride == contiguous(buffer.shape)
+            ):
+                fitting = (
+                    f
+                    for f in free
+                    if graph.buffers[f].numel * ITEMSIZE[graph.buffers[f].dtype] == nbytes
+                )
                 reuses = next(fitting, None)
             if reuses is not None:
                 free.remove(reuses)
@@ -70,5 +79,6 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
 
 def _peak(allocations: list[Allocation], tasks: int) -> int:
     return max(
-        (sum(a.nbytes for a in allocations if a.born <= t <= a.dies) for t in range(tasks)), default=0
+        (sum(a.nbytes for a in allocations if a.born <= t <= a.dies) for t in range(tasks)),
+        default=0,
     )

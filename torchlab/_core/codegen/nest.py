@@ -14,11 +14,16 @@ from torchlab._core.codegen.loop_ir import Access, Shape, contiguous
 from torchlab._core.codegen.stages import Plan
 
 RESERVED = frozenset(
-    """alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue
-    decltype default delete do double else enum explicit export extern false float for friend goto if inline int
-    long mutable namespace new noexcept not nullptr operator or private protected public register requires return
-    short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile wchar_t while xor int8 int16 int32 int64 uint8 uint16 uint32 uint64 begin end
+    """alignas alignof and asm auto bitand bitor bool break case catch char class compl const
+    constexpr continue
+    decltype default delete do double else enum explicit export extern false float for friend goto
+    if inline int
+    long mutable namespace new noexcept not nullptr operator or private protected public register
+    requires return
+    short signed sizeof static struct switch template this throw true try typedef typeid typename
+    union unsigned
+    using virtual void volatile wchar_t while xor int8 int16 int32 int64 uint8 uint16 uint32 uint64
+    begin end
     threads first width row i j t""".split()
 )
 
@@ -58,7 +63,8 @@ class Loop:
 
 @dataclass(frozen=True)
 class Nest:
-    """`outer` loops, then `inner` ones (the row; the reduced dims in mode "column"), and the strides that
+    """`outer` loops, then `inner` ones (the row; the reduced dims in mode "column"), and the
+    strides that
     every access of the group has over them, `(*outer, *inner)`."""
 
     outer: tuple[Loop, ...]
@@ -84,7 +90,11 @@ class Nest:
 
 def index_text(loops: tuple[Loop, ...], stride: Shape, offset: int) -> str:
     """`row * 1024 + i`."""
-    terms = [x.var if s == 1 else f"{x.var} * {s}" for x, s in zip(loops, stride, strict=True) if s and x.extent > 1]
+    terms = [
+        x.var if s == 1 else f"{x.var} * {s}"
+        for x, s in zip(loops, stride, strict=True)
+        if s and x.extent > 1
+    ]
     if offset or not terms:
         terms.append(str(offset))
     return " + ".join(terms)
@@ -101,10 +111,13 @@ def make_nest(plan: Plan) -> Nest:
     row_sizes, inner = merge_dims(accesses, group.dims, tuple(d for d in range(rank) if reduced[d]))
     if plan.mode == "pointwise":
         loops = _loops(sizes or (1,), "i", "i")
-        strides = {(a.stride, a.offset): o.stride or (0,) for a, o in zip(accesses, outer, strict=True)}
+        strides = {
+            (a.stride, a.offset): o.stride or (0,) for a, o in zip(accesses, outer, strict=True)
+        }
         return Nest(loops[:-1], loops[-1:], strides)
     strides = {
-        (a.stride, a.offset): (*o.stride, *i.stride) for a, o, i in zip(accesses, outer, inner, strict=True)
+        (a.stride, a.offset): (*o.stride, *i.stride)
+        for a, o, i in zip(accesses, outer, inner, strict=True)
     }
     if plan.mode == "column":
         return Nest(_loops(sizes, "i", "i"), _loops(row_sizes, "row", "r"), strides)

@@ -1,6 +1,7 @@
 """What the generator is given: a `Program` of steps over named values, and a builder for it.
 
-It is neutral: shapes, strides, type names and expressions, no tensors. The compiler makes one from an fx
+It is neutral: shapes, strides, type names and expressions, no tensors. The compiler makes one from
+an fx
 graph; an eager kernel makes one with a single step.
 """
 
@@ -16,7 +17,8 @@ from torchlab._core.codegen.scalar import Number
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One value. `name` is unique in the program; `origin` names what it came from (node, source line)."""
+    """One value. `name` is unique in the program; `origin` names what it came from (node, source
+    line)."""
 
     name: str
     origin: tuple[str, ...] = ()
@@ -26,7 +28,8 @@ class Step:
 class PointwiseStep(Step):
     """`expr` (see `scalar.parse`) over `inputs` (argument → value), broadcast together.
 
-    `dtype`: of the result (None: inferred). `shape`: of the result (None: the broadcast of the inputs).
+    `dtype`: of the result (None: inferred). `shape`: of the result (None: the broadcast of the
+    inputs).
     `stride`: layout of the result (None: row-major); it must be dense.
     """
 
@@ -40,7 +43,8 @@ class PointwiseStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ReductionStep(Step):
-    """`kind` (loop_ir.REDUCTIONS) of `input` over `dims` (None: all); `dtype`: of sum, prod and mean."""
+    """`kind` (loop_ir.REDUCTIONS) of `input` over `dims` (None: all); `dtype`: of sum, prod and
+    mean."""
 
     kind: str
     input: str
@@ -51,8 +55,10 @@ class ReductionStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewStep(Step):
-    """An index map on `input`. `kind` and `args`: ("permute", dims), ("expand", shape), ("reshape", shape),
-    ("slice", (dim, start, stop, step)), ("select", (dim, index)). A reshape that strides cannot express
+    """An index map on `input`. `kind` and `args`: ("permute", dims), ("expand", shape), ("reshape",
+    shape),
+    ("slice", (dim, start, stop, step)), ("select", (dim, index)). A reshape that strides cannot
+    express
     becomes a copy."""
 
     kind: str
@@ -95,10 +101,14 @@ class Builder:
         self.inputs: list[Buffer] = []
         self.steps: list[Step] = []
 
-    def input(self, name: str, shape: Iterable[int], dtype: str, stride: Shape | None = None) -> str:
+    def input(
+        self, name: str, shape: Iterable[int], dtype: str, stride: Shape | None = None
+    ) -> str:
         """An array given at every call; `stride` in elements (None: row-major)."""
         shape = tuple(shape)
-        self.inputs.append(Buffer(name, shape, contiguous(shape) if stride is None else stride, dtype))
+        self.inputs.append(
+            Buffer(name, shape, contiguous(shape) if stride is None else stride, dtype)
+        )
         return name
 
     def add(self, step: Step) -> str:
@@ -122,8 +132,14 @@ class Builder:
         """See PointwiseStep; the keywords are the expression's inputs."""
         return self.add(
             PointwiseStep(
-                name=name, expr=expr, inputs=inputs, scalars=scalars or {}, dtype=dtype, shape=shape,
-                stride=stride, origin=origin,
+                name=name,
+                expr=expr,
+                inputs=inputs,
+                scalars=scalars or {},
+                dtype=dtype,
+                shape=shape,
+                stride=stride,
+                origin=origin,
             )  # fmt: skip
         )
 
@@ -141,11 +157,19 @@ class Builder:
         where = None if dims is None else tuple(dims)
         return self.add(
             ReductionStep(
-                name=name, kind=kind, input=input, dims=where, keepdim=keepdim, dtype=dtype, origin=origin
+                name=name,
+                kind=kind,
+                input=input,
+                dims=where,
+                keepdim=keepdim,
+                dtype=dtype,
+                origin=origin,
             )
         )
 
-    def view(self, name: str, kind: str, input: str, *args: int, origin: tuple[str, ...] = ()) -> str:
+    def view(
+        self, name: str, kind: str, input: str, *args: int, origin: tuple[str, ...] = ()
+    ) -> str:
         """See ViewStep."""
         return self.add(ViewStep(name=name, kind=kind, input=input, args=args, origin=origin))
 
@@ -161,7 +185,12 @@ class Builder:
         """See ExternStep."""
         return self.add(
             ExternStep(
-                name=name, function=function, inputs=tuple(inputs), shape=tuple(shape), dtype=dtype, origin=origin
+                name=name,
+                function=function,
+                inputs=tuple(inputs),
+                shape=tuple(shape),
+                dtype=dtype,
+                origin=origin,
             )
         )
 

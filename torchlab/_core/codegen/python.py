@@ -1,6 +1,7 @@
 """The reference generator: the same kernels as readable NumPy code.
 
-It is used where no C++ compiler is found and for what C++ code is not made for (complex numbers), and it is
+It is used where no C++ compiler is found and for what C++ code is not made for (complex numbers),
+and it is
 what the C++ generator is tested against. Sums of floats accumulate in float64 here too.
 """
 
@@ -8,10 +9,17 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from torchlab._core.codegen.group import Member
-from torchlab._core.codegen.loop_ir import INDEX, Access, Graph, Pointwise, Reduction, Shape, contiguous
+from torchlab._core.codegen.loop_ir import (
+    INDEX,
+    Access,
+    Graph,
+    Pointwise,
+    Reduction,
+    Shape,
+    contiguous,
+)
 from torchlab._core.codegen.nest import Names
 from torchlab._core.codegen.python_helpers import HELPERS
 from torchlab._core.codegen.scalar import INFIX, Number, Scalar, evaluate, infix, unwrap
@@ -63,7 +71,8 @@ class NumpyOps:
 
 
 def kernel_source(kernel: Kernel, graph: Graph) -> tuple[str, dict[str, list[int]]]:
-    """A Python function `kernel.name(*inputs, *outputs, threads)`, and origin → its lines (from 1)."""
+    """A Python function `kernel.name(*inputs, *outputs, threads)`, and origin → its lines (from
+    1)."""
     return _Emitter(kernel, graph).emit()
 
 
@@ -85,13 +94,16 @@ class _Emitter:
         self.members: Mapping[str, Member] = {m.name: m for m in kernel.plan.group.members}
         self.arrays = {b: self.names[b] for b in (*kernel.inputs, *kernel.outputs)}
         self.locals = {
-            m: self.names.fresh(f"{m}_value") if m in kernel.outputs else self.names[m] for m in self.members
+            m: self.names.fresh(f"{m}_value") if m in kernel.outputs else self.names[m]
+            for m in self.members
         }
         self.lines: list[str] = []
         self.line_map: dict[str, list[int]] = {}
 
     def emit(self) -> tuple[str, dict[str, list[int]]]:
-        self.lines.append(f"def {self.kernel.name}({', '.join([*self.arrays.values(), 'threads=1'])}):")
+        self.lines.append(
+            f"def {self.kernel.name}({', '.join([*self.arrays.values(), 'threads=1'])}):"
+        )
         for m in self.members.values():
             self.line(f"# {m.node}", m)
             value = self.reduction(m.node) if isinstance(m.node, Reduction) else self.pointwise(m)
@@ -99,7 +111,9 @@ class _Emitter:
             if m.name in self.arrays:
                 buffer = self.graph.buffers[m.name]
                 shape = self.shape_of(m.name)
-                target = self.place(self.arrays[m.name], buffer.shape, buffer.stride, shape, contiguous(shape), 0)
+                target = self.place(
+                    self.arrays[m.name], buffer.shape, buffer.stride, shape, contiguous(shape), 0
+                )
                 self.line(f"{target}[...] = {self.locals[m.name]}", m)
         self.lines.append("    return 0")
         return "\n".join(self.lines) + "\n", self.line_map
@@ -130,7 +144,10 @@ class _Emitter:
     def reduction(self, node: Reduction) -> str:
         dims = tuple(d for d, r in enumerate(node.reduced) if r)
         shape = self.graph.buffers[node.name].shape
-        return f"reduce_{node.kind}({self.read(node.loads['self'])}, {dims}, {node.dtype}).reshape({shape})"
+        return (
+            f"reduce_{node.kind}({self.read(node.loads['self'])}, {dims},"
+            f" {node.dtype}).reshape({shape})"
+        )
 
     def read(self, access: Access) -> str:
         if access.buffer in self.members:
@@ -142,10 +159,17 @@ class _Emitter:
         return self.place(name, shape, stride, access.shape, access.stride, access.offset)
 
     @staticmethod
-    def place(name: str, shape: Shape, stride: Shape, wanted: Shape, steps: Shape, offset: int) -> str:
-        """The array `name` (`shape`, `stride`) seen as (`wanted`, `steps`): itself, if that broadcasts to it."""
+    def place(
+        name: str, shape: Shape, stride: Shape, wanted: Shape, steps: Shape, offset: int
+    ) -> str:
+        """The array `name` (`shape`, `stride`) seen as (`wanted`, `steps`): itself, if that
+        broadcasts to it."""
         lead = len(wanted) - len(shape)
-        same = offset == 0 and lead >= 0 and all(n == 1 or s == 0 for n, s in zip(wanted[:lead], steps, strict=False))
+        same = (
+            offset == 0
+            and lead >= 0
+            and all(n == 1 or s == 0 for n, s in zip(wanted[:lead], steps, strict=False))
+        )
         for n, s, w, t in zip(shape, stride, wanted[lead:], steps[lead:], strict=False):
             same = same and (w == 1 or (n == w and s == t) or (n == 1 and t == 0))
         return name if same else f"strided({name}, {wanted}, {steps}, {offset})"

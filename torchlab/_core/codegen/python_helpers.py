@@ -22,7 +22,8 @@ class _Memory:
 
 
 def strided(a: np.ndarray, shape: Shape, stride: Shape, offset: int) -> np.ndarray:
-    """The elements `offset + i·stride` of the memory that starts at a's first element (in elements)."""
+    """The elements `offset + i·stride` of the memory that starts at a's first element (in
+    elements)."""
     size = a.itemsize
     interface = {
         "version": 3,
@@ -49,7 +50,9 @@ def array(value: Any, shape: Shape, dtype: Any) -> np.ndarray:
 
 def index(shape: Shape, dim: int) -> np.ndarray:
     """Every element's position along `dim`, int64, broadcastable to `shape`."""
-    return np.arange(shape[dim], dtype=np.int64).reshape([-1 if d == dim else 1 for d in range(len(shape))])
+    return np.arange(shape[dim], dtype=np.int64).reshape(
+        [-1 if d == dim else 1 for d in range(len(shape))]
+    )
 
 
 def _wide(dtype: Any) -> Any:

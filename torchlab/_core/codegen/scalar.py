@@ -1,13 +1,18 @@
 """Scalar expressions: what a loop body computes for one element, as a typed tree.
 
-An operator declares its body in Python's notation, "self + alpha * other" or "where(self < 0, 0, self)".
-`parse` reads it with `ast`, gives every node a type as PyTorch would, and makes conversions explicit,
+An operator declares its body in Python's notation, "self + alpha * other" or "where(self < 0, 0,
+self)".
+`parse` reads it with `ast`, gives every node a type as PyTorch would, and makes conversions
+explicit,
 so that whoever emits code (`evaluate` with a handler) decides nothing about types.
 
 Note [Logical and computed types]
-A node's `dtype` is its type in PyTorch's sense. Arithmetic on float16 and bfloat16 is done in float32 (as
-PyTorch's kernels do) and rounded where a step's result is stored, or by an explicit `to(x, 'float16')`.
-An implicit conversion therefore names the computed type, and a handler may treat "float16" as float32.
+A node's `dtype` is its type in PyTorch's sense. Arithmetic on float16 and bfloat16 is done in
+float32 (as
+PyTorch's kernels do) and rounded where a step's result is stored, or by an explicit `to(x,
+'float16')`.
+An implicit conversion therefore names the computed type, and a handler may treat "float16" as
+float32.
 """
 
 from __future__ import annotations
@@ -32,7 +37,8 @@ Number = bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A node: `op` is "const" (value: the number), "load" (value: the argument's name), "index" (value:
+    """A node: `op` is "const" (value: the number), "load" (value: the argument's name), "index"
+    (value:
     the dim), "to" (a conversion to `dtype`) or a key of FUNCTIONS."""
 
     op: str
@@ -52,7 +58,8 @@ class Scalar:
 
 # name: (number of arguments, rule of types, value for numbers alone or None)
 # rules: same (promoted), float (promoted, integers become float32), compare (promoted, gives bool),
-# test (a float predicate, gives bool), logical (every argument to bool), bitwise (integers and bool)
+# test (a float predicate, gives bool), logical (every argument to bool), bitwise (integers and
+# bool)
 FUNCTIONS: dict[str, tuple[int, str, Callable[..., Number] | None]] = {
     "add": (2, "same", operator.add),
     "sub": (2, "same", operator.sub),
@@ -148,10 +155,14 @@ def call(name: str, *args: Scalar) -> Scalar:
         TypeError: an unknown function, a wrong number of arguments, or types it does not take.
     """
     if name not in FUNCTIONS:
-        raise TypeError(f"unknown function '{name}' in a scalar expression; known: {', '.join(FUNCTIONS)}")
+        raise TypeError(
+            f"unknown function '{name}' in a scalar expression; known: {', '.join(FUNCTIONS)}"
+        )
     arity, rule, fold = FUNCTIONS[name]
     if len(args) != arity:
-        raise TypeError(f"{name}() takes {arity} argument(s) in a scalar expression, got {len(args)}")
+        raise TypeError(
+            f"{name}() takes {arity} argument(s) in a scalar expression, got {len(args)}"
+        )
     if fold is not None and all(a.op == "const" and not a.dtype for a in args):
         try:
             return number(fold(*(a.value for a in args)))
@@ -159,7 +170,9 @@ def call(name: str, *args: Scalar) -> Scalar:
             pass  # leave NaN and infinity to the floating-point unit
     if rule == "where":
         common = _common(args[1:])
-        return Scalar(name, (convert(args[0], "bool"), *(convert(a, common) for a in args[1:])), common)
+        return Scalar(
+            name, (convert(args[0], "bool"), *(convert(a, common) for a in args[1:])), common
+        )
     if rule == "logical":
         return Scalar(name, tuple(convert(a, "bool") for a in args), "bool")
     common = _common(args)
@@ -172,7 +185,8 @@ def call(name: str, *args: Scalar) -> Scalar:
 
 
 def convert(x: Scalar, dtype: str) -> Scalar:
-    """`x` as an operand of type `dtype`: an implicit conversion (Note [Logical and computed types])."""
+    """`x` as an operand of type `dtype`: an implicit conversion (Note [Logical and computed
+    types])."""
     if x.op == "const":
         return Scalar("const", (), dtype, x.value)
     if compute_type(x.dtype) == compute_type(dtype):
@@ -227,7 +241,11 @@ def parse(
 
 class _Reader:
     def __init__(
-        self, expr: str, types: Mapping[str, str], scalars: Mapping[str, Number], converted: Mapping[str, str]
+        self,
+        expr: str,
+        types: Mapping[str, str],
+        scalars: Mapping[str, Number],
+        converted: Mapping[str, str],
     ) -> None:
         self.expr, self.types, self.scalars, self.converted = expr, types, scalars, converted
 
@@ -282,7 +300,9 @@ class _Reader:
             case "index", [ast.Constant(value=int() as dim)]:
                 return Scalar("index", (), "int64", dim)
             case "clamp", [x, low, high]:
-                return call("minimum", call("maximum", self.read(x), self.read(low)), self.read(high))
+                return call(
+                    "minimum", call("maximum", self.read(x), self.read(low)), self.read(high)
+                )
         return call(name, *(self.read(x) for x in args))
 
     def _chain(self, name: str, terms: list[Scalar]) -> Scalar:
@@ -293,7 +313,10 @@ class _Reader:
 
     def _error(self, node: ast.AST) -> TypeError:
         known = ", ".join([*self.types, *self.scalars])
-        return TypeError(f"cannot read '{ast.unparse(node)}' in the scalar expression '{self.expr}' (inputs: {known})")
+        return TypeError(
+            f"cannot read '{ast.unparse(node)}' in the scalar expression '{self.expr}' (inputs:"
+            f" {known})"
+        )
 
 
 class Handler(Protocol):

@@ -1,12 +1,14 @@
 """The element types of generated code: names, categories, promotion, what computes what.
 
-Types are plain strings ("float32"), so that this package knows neither tensors nor `torchlab.dtype`.
-Promotion is PyTorch's: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+Types are plain strings ("float32"), so that this package knows neither tensors nor
+`torchlab.dtype`.
+Promotion is PyTorch's:
+https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ def is_integer(dtype: str) -> bool:
     return CATEGORY[dtype] == INTEGRAL
 
 
-@lru_cache(maxsize=None)
+@cache
 def promote(a: str, b: str) -> str:
     """The type of `a op b` for two dimensioned operands.
 

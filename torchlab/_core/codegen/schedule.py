@@ -1,4 +1,5 @@
-"""Fusion: which nodes share a kernel, decided greedily in program order, every decision with its reason."""
+"""Fusion: which nodes share a kernel, decided greedily in program order, every decision with its
+reason."""
 
 from __future__ import annotations
 
@@ -23,12 +24,16 @@ class FusionDecision:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.first} + {self.second}: {'fused' if self.accepted else 'not fused'}: {self.reason}"
+        return (
+            f"{self.first} + {self.second}: {'fused' if self.accepted else 'not fused'}:"
+            f" {self.reason}"
+        )
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A plan with a name, the buffers it reads (`inputs`) and writes (`outputs`), in parameter order."""
+    """A plan with a name, the buffers it reads (`inputs`) and writes (`outputs`), in parameter
+    order."""
 
     name: str
     plan: Plan
@@ -105,12 +110,17 @@ class _Scheduler:
         self.decide(*names, True, f"same loops; {size} bytes of '{names[0]}' {gain}")
 
     def fuse_siblings(self) -> None:
-        """Kernels that read the same large buffer and do not depend on each other share its reading."""
+        """Kernels that read the same large buffer and do not depend on each other share its
+        reading."""
         for name, readers in self.readers.items():
             for second in readers[1:]:
                 first = readers[0]
                 a, b = self.home[first], self.home[second]
-                if a == b or isinstance(self.groups[a], ExternKernel) or isinstance(self.groups[b], ExternKernel):
+                if (
+                    a == b
+                    or isinstance(self.groups[a], ExternKernel)
+                    or isinstance(self.groups[b], ExternKernel)
+                ):
                     continue
                 if self.below[a] & self.bits[b]:
                     a, b = b, a
@@ -130,7 +140,11 @@ class _Scheduler:
                 return f"'{group.name}' is a library call"
         assert isinstance(first, Group) and isinstance(second, Group)
         for other in self.groups:
-            if other not in (a, b) and self.below[b] & self.bits[other] and self.below[other] & self.bits[a]:
+            if (
+                other not in (a, b)
+                and self.below[b] & self.bits[other]
+                and self.below[other] & self.bits[a]
+            ):
                 return f"'{self.name_of(other)}' must run between them"
         group = join(first, second)
         if isinstance(group, str):
@@ -166,7 +180,8 @@ class _Scheduler:
         return group.name if isinstance(group, ExternKernel) else group.members[-1].name
 
     def sorted_tasks(self) -> Iterable[Kernel | ExternKernel]:
-        # a group may only run when all it depends on has: the number of nodes below it grows along paths
+        # a group may only run when all it depends on has: the number of nodes below it grows along
+        # paths
         taken: set[str] = set()
         done = 0
         waiting = sorted(self.groups)
@@ -181,7 +196,9 @@ class _Scheduler:
         written = self.written(group)
         plan = make_plan(group, written)
         assert isinstance(plan, Plan), plan
-        inputs = dict.fromkeys(b for m in group.members for b in m.node.reads if b not in group.names)
+        inputs = dict.fromkeys(
+            b for m in group.members for b in m.node.reads if b not in group.names
+        )
         outputs = tuple(m.name for m in group.members if m.name in written)
         return Kernel(_kernel_name(group, taken), plan, tuple(inputs), outputs)
 

@@ -1,10 +1,14 @@
 """From a fusion group to a kernel: which loop nest, and which loops over the row in it.
 
 Note [Stages]
-A kernel with a reduction visits each *row* (the reduced dims) several times: softmax finds the maximum, then
-the exponentials and their sum, then the quotients. Each visit is a stage: one loop over the row, which
-computes full members and accumulates reductions, and then what is computed once per row. A value that a
-later stage reads again is kept in a row buffer (which stays in the L1 or L2 cache), read back from the output
+A kernel with a reduction visits each *row* (the reduced dims) several times: softmax finds the
+maximum, then
+the exponentials and their sum, then the quotients. Each visit is a stage: one loop over the row,
+which
+computes full members and accumulates reductions, and then what is computed once per row. A value
+that a
+later stage reads again is kept in a row buffer (which stays in the L1 or L2 cache), read back from
+the output
 it was written to, or, if it is one cheap operation on one row (x - mean), computed again.
 """
 
@@ -19,14 +23,16 @@ from torchlab._core.codegen.scalar import TRANSCENDENTAL
 from torchlab._core.codegen.scalar_types import ITEMSIZE, compute_type
 
 ROW_BUFFER_LIMIT = 256 * 1024
-"""Bytes of row buffers a kernel may keep: they must stay in the L2 cache and fit a thread's stack."""
+"""Bytes of row buffers a kernel may keep: they must stay in the L2 cache and fit a thread's
+stack."""
 ROW_LIMIT = 1024 * 1024
 """Bytes of one row that is visited more than once."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One visit of the row: `body` (full members in order), the reductions it feeds, and what follows."""
+    """One visit of the row: `body` (full members in order), the reductions it feeds, and what
+    follows."""
 
     body: tuple[Member, ...]
     reductions: tuple[Member, ...]
@@ -35,7 +41,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """`mode`: "pointwise" (one loop), "row" (rows outside, stages inside) or "column" (a tile of columns
+    """`mode`: "pointwise" (one loop), "row" (rows outside, stages inside) or "column" (a tile of
+    columns
     accumulates while rows pass). `before`: members computed once per row ahead of the first stage.
     `scratch`: the full members kept in row buffers."""
 
@@ -98,16 +105,29 @@ class _Planner:
             bodies.append(self.demand(stage, scratch))
         size = sum(row * ITEMSIZE[compute_type(self.made[name].node.dtype)] for name in scratch)
         if size > ROW_BUFFER_LIMIT:
-            return f"its row buffers would take {size} bytes, more than stays in cache ({ROW_BUFFER_LIMIT})"
+            return (
+                f"its row buffers would take {size} bytes, more than stays in cache"
+                f" ({ROW_BUFFER_LIMIT})"
+            )
         if self.has_search() and any(_expensive(m) for m in self.group.members if m.full):
-            return "argmax and argmin walk a row in order, which would keep the rest from vectorising"
-        return self.plan("row", tuple(reversed(bodies)), tuple(m.name for m in self.group.members if m.name in scratch))
+            return (
+                "argmax and argmin walk a row in order, which would keep the rest from vectorising"
+            )
+        return self.plan(
+            "row",
+            tuple(reversed(bodies)),
+            tuple(m.name for m in self.group.members if m.name in scratch),
+        )
 
     def has_search(self) -> bool:
-        return any(isinstance(m.node, Reduction) and m.node.kind.startswith("arg") for m in self.group.members)
+        return any(
+            isinstance(m.node, Reduction) and m.node.kind.startswith("arg")
+            for m in self.group.members
+        )
 
     def demand(self, stage: int, scratch: dict[str, None]) -> tuple[Member, ...]:
-        """The pointwise members that the loop of `stage` computes; adds to `scratch` what it reads back."""
+        """The pointwise members that the loop of `stage` computes; adds to `scratch` what it reads
+        back."""
         computed: dict[str, Member] = {}
 
         def compute(m: Member) -> None:
@@ -141,7 +161,9 @@ class _Planner:
         )
         return rows <= 1 and not _expensive(m) and m.name not in self.written
 
-    def plan(self, mode: str, bodies: tuple[tuple[Member, ...], ...], scratch: tuple[str, ...] = ()) -> Plan:
+    def plan(
+        self, mode: str, bodies: tuple[tuple[Member, ...], ...], scratch: tuple[str, ...] = ()
+    ) -> Plan:
         members = self.group.members
         if mode == "column":
             bodies = (tuple(m for m in members if m.full and isinstance(m.node, Pointwise)),)
@@ -149,12 +171,15 @@ class _Planner:
         stages = tuple(
             Stage(
                 body,
-                tuple(m for m in members if isinstance(m.node, Reduction) and self.home[m.name] == i),
+                tuple(
+                    m for m in members if isinstance(m.node, Reduction) and self.home[m.name] == i
+                ),
                 tuple(m for m in once if self.home[m.name] == i + 1 or mode == "column"),
             )
             for i, body in enumerate(bodies)
         )
-        # columns have no "once per row": what precedes the reductions is computed with what follows them
+        # columns have no "once per row": what precedes the reductions is computed with what follows
+        # them
         before = () if mode == "column" else tuple(m for m in once if self.home[m.name] == 0)
         return Plan(mode, self.group, before, stages, scratch)
 

@@ -1,6 +1,7 @@
 """Finding a C++ compiler and making libraries with it.
 
-Order: `TORCHLAB_CXX`, `CXX`, g++, clang++, the `ziglang` package. `TORCHLAB_CXX=none` uses no compiler.
+Order: `TORCHLAB_CXX`, `CXX`, g++, clang++, the `ziglang` package. `TORCHLAB_CXX=none` uses no
+compiler.
 """
 
 from __future__ import annotations
@@ -20,18 +21,23 @@ from dataclasses import dataclass
 
 from torchlab._core.codegen import cache
 
-# Never -ffast-math or its parts -fassociative-math, -freciprocal-math, -fno-signed-zeros: they change results,
+# Never -ffast-math or its parts -fassociative-math, -freciprocal-math, -fno-signed-zeros: they
+# change results,
 # and gcc's start-up code for -ffast-math would switch the whole process to flush-to-zero.
 FLAGS = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv",
     "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
 _X86 = ("-march=native", "-mprefer-vector-width=512")
-_PROBE = 'extern "C" int probe(int n) {\n#pragma omp parallel for\n    for (int i = 0; i < n; ++i) {}\n    return n;\n}\n'
+_PROBE = (
+    'extern "C" int probe(int n) {\n#pragma omp parallel for\n    for (int i = 0; i < n; ++i) {}\n '
+    "   return n;\n}\n"
+)
 
 
 class CompileError(RuntimeError):
-    """The compiler refused a generated source; the message names the kernel and quotes the compiler."""
+    """The compiler refused a generated source; the message names the kernel and quotes the
+    compiler."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,9 @@ class Compiler:
         except (OSError, subprocess.TimeoutExpired) as e:
             raise CompileError(f"{' '.join(self.command)} could not be run: {e}") from e
         if done.returncode:
-            raise CompileError(f"{shlex.join(command)}\n{done.stderr.strip() or done.stdout.strip()}")
+            raise CompileError(
+                f"{shlex.join(command)}\n{done.stderr.strip() or done.stdout.strip()}"
+            )
 
 
 def find_compiler() -> Compiler | None:
@@ -72,7 +80,9 @@ def _find(wanted: str, cxx: str, path: str) -> Compiler | None:
         if found:
             return _with_openmp(_compiler((found, *command[1:])))
     if importlib.util.find_spec("ziglang") is not None:
-        zig = _compiler((sys.executable, "-m", "ziglang", "c++"), ("-nostdlib++", "-fno-sanitize=undefined"))
+        zig = _compiler(
+            (sys.executable, "-m", "ziglang", "c++"), ("-nostdlib++", "-fno-sanitize=undefined")
+        )
         return zig
     return None
 
@@ -92,7 +102,9 @@ def _with_openmp(compiler: Compiler) -> Compiler:
     def probe() -> str:
         try:
             name = cache.key(_PROBE, compiler.identity, "probe")
-            library, _ = cache.fetch(name, _PROBE, lambda s, lib: compiler.run(s, lib, ("-fopenmp",)))
+            library, _ = cache.fetch(
+                name, _PROBE, lambda s, lib: compiler.run(s, lib, ("-fopenmp",))
+            )
             ctypes.CDLL(str(library))
         except (CompileError, OSError):
             return "no"
@@ -134,7 +146,8 @@ def build(source: str, name: str, compiler: Compiler) -> tuple[ctypes.CDLL, bool
 
 
 def entry_point(library: ctypes.CDLL, name: str, arrays: int) -> Callable[..., int]:
-    """`name(*ndarrays, threads)` of a library. The arrays go over as objects: the C++ side reads the data
+    """`name(*ndarrays, threads)` of a library. The arrays go over as objects: the C++ side reads
+    the data
     pointer from the array's head, which is a microsecond cheaper than asking for it from Python."""
     function = library[name]
     function.argtypes = [ctypes.py_object] * arrays + [ctypes.c_int]

@@ -1,4 +1,5 @@
-"""The Python function around the kernels: it allocates buffers, calls kernels and libraries, returns outputs."""
+"""The Python function around the kernels: it allocates buffers, calls kernels and libraries,
+returns outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ PARALLEL_WORK = 65536
 
 
 class Threads:
-    """How many threads a large kernel uses: `count`, but one in forked children, where OpenMP's are missing."""
+    """How many threads a large kernel uses: `count`, but one in forked children, where OpenMP's are
+    missing."""
 
     def __init__(self, count: int) -> None:
         self.count = max(1, count)
@@ -52,7 +54,9 @@ def take_over(dead: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarra
     return dead.reshape(-1).view(dtype).reshape(shape)
 
 
-def wrapper_globals(schedule: Schedule, functions: dict[str, Callable[..., Any]], threads: Threads) -> dict[str, Any]:
+def wrapper_globals(
+    schedule: Schedule, functions: dict[str, Callable[..., Any]], threads: Threads
+) -> dict[str, Any]:
     """The names that `wrapper_source`'s text uses."""
     scope: dict[str, Any] = {
         "empty": np.empty, "allocate": allocate, "take_over": take_over, "view": strided, "array": array,
@@ -66,11 +70,23 @@ def wrapper_globals(schedule: Schedule, functions: dict[str, Callable[..., Any]]
     return scope
 
 
-def wrapper_source(program: Program, schedule: Schedule, memory: MemoryPlan, work: dict[str, int]) -> str:
+def wrapper_source(
+    program: Program, schedule: Schedule, memory: MemoryPlan, work: dict[str, int]
+) -> str:
     """The text of `run(*inputs) -> list of outputs`; `work`: the size of every C++ kernel."""
     graph = schedule.graph
     names = Names()
-    for taken in ("empty", "allocate", "take_over", "view", "array", "launched", "get_threads", "errstate", "run"):
+    for taken in (
+        "empty",
+        "allocate",
+        "take_over",
+        "view",
+        "array",
+        "launched",
+        "get_threads",
+        "errstate",
+        "run",
+    ):
         names.fresh(taken)
     for buffer in graph.buffers.values():
         if buffer.dtype not in names._taken:
@@ -91,7 +107,10 @@ def wrapper_source(program: Program, schedule: Schedule, memory: MemoryPlan, wor
         if isinstance(task, Kernel):
             for name in task.outputs:
                 reuses = memory.find(name).reuses
-                lines.append(f"    {names[name]} = {_allocation(graph.buffers[name], names[reuses] if reuses else None)}")
+                lines.append(
+                    f"    {names[name]} ="
+                    f" {_allocation(graph.buffers[name], names[reuses] if reuses else None)}"
+                )
             arguments = ", ".join(names[b] for b in (*task.inputs, *task.outputs))
             lines.append(f'    if launched.listeners: launched.emit(name="{task.name}")')
             threads = "num_threads" if work.get(task.name, 0) >= PARALLEL_WORK else "1"
@@ -106,7 +125,10 @@ def wrapper_source(program: Program, schedule: Schedule, memory: MemoryPlan, wor
             buffer = graph.buffers[task.name]
             arguments = ", ".join(seen(a) for a in task.loads.values())
             what = re.sub(r"\W", " ", getattr(task.function, "__name__", "call"))  # type: ignore[attr-defined]
-            lines.append(f"    {names[task.name]} = array(call_{n}({arguments}), {buffer.shape}, {buffer.dtype})  # {what}")
+            lines.append(
+                f"    {names[task.name]} = array(call_{n}({arguments}), {buffer.shape},"
+                f" {buffer.dtype})  # {what}"
+            )
             made.add(task.name)
     for access in graph.outputs:
         buffer = graph.buffers[access.buffer]

@@ -41,7 +41,8 @@ def wrap(r: Any) -> Tensor:
 
 
 def wrap_on(r: Any, dev: device, dtype: dt.dtype | None = None) -> Tensor:
-    """A tensor around a fresh array on `dev`; on `sim` the array moves into an allocator's block."""
+    """A tensor around a fresh array on `dev`; on `sim` the array moves into an allocator's
+    block."""
     if dev is cpu:
         return wrap(r)
     backend = base.backend(dev)
@@ -75,8 +76,8 @@ def common_device(op: Any, tensors: list[Tensor]) -> device:
             found = d
         elif d is not found and not (d is cpu and t._a.ndim == 0):
             raise RuntimeError(
-                f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, "
-                f"{found} and {d}! Move one of them with .to('{found}')."
+                f"{op.name}: Expected all tensors to be on the same device, but found at least two"
+                f" devices, {found} and {d}! Move one of them with .to('{found}')."
             )
     return found or cpu
 
@@ -109,10 +110,14 @@ def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
         low = -(1 << (bits - 1)) if dtype.is_signed else -(1 << bits)
         high = (1 << (bits - 1)) if dtype.is_signed else (1 << bits)
         if not low <= value < high:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+            raise RuntimeError(
+                f"value cannot be converted to type {dtype.name} without overflow: {value}"
+            )
         return np.array(int(value) & ((1 << bits) - 1), np.uint64).astype(dtype.np)
     if dtype.category == dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")
+        raise RuntimeError(
+            f"value cannot be converted to type {dtype.name} without overflow: {value}"
+        )
     return np.array(value, dtype=dtype.np)
 
 
@@ -126,7 +131,8 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
         value = operands[2]
         if isinstance(value, Tensor) and value._a.ndim:
             raise RuntimeError(
-                f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value._a.ndim} dimension(s)."
+                "masked_fill only supports a 0-dimensional value tensor, but got tensor with"
+                f" {value._a.ndim} dimension(s)."
             )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
         return d, d
@@ -185,7 +191,9 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     kernel = op.kernel
     ufunc = isinstance(kernel, np.ufunc)
     np_compute = compute.np
-    widen = compute.is_floating_point and compute.itemsize <= 2 and not getattr(kernel, "exact", False)
+    widen = (
+        compute.is_floating_point and compute.itemsize <= 2 and not getattr(kernel, "exact", False)
+    )
     if widen and not (ufunc and compute is dt.float16):
         np_compute = np.dtype(np.float32)
     arrays = []
@@ -205,7 +213,9 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
                 a = a.astype(np_compute)
         arrays.append(a)
     target = out
-    direct = (np_compute == compute.np or result is dt.bool_) and (out is None or out.dtype == result.np)
+    direct = (np_compute == compute.np or result is dt.bool_) and (
+        out is None or out.dtype == result.np
+    )
     if target is None and direct and (strides is not None or dev is not cpu):
         made = empty(shape, result, dev, strides)
         target = made._a
@@ -283,7 +293,8 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
     if dev.type == "meta":
         if op.meta is None:
             raise NotImplementedError(
-                f"{op.qualname}: there is no meta rule for this operator: it cannot run on the meta device"
+                f"{op.qualname}: there is no meta rule for this operator: it cannot run on the meta"
+                " device"
             )
         return _wrap_meta(op.meta(*[x._a if isinstance(x, Tensor) else _arrays(x) for x in args]))
     backend = base.backend(dev)
@@ -356,7 +367,8 @@ def view_outputs(t: Tensor, arrays: Any, s: Storage) -> list[Tensor]:
 
 
 def view_meta(parent: Any, s: Storage) -> Any:
-    """The `_v` of a view of `parent` (a base tensor or its ViewMeta): how it was made is inherited."""
+    """The `_v` of a view of `parent` (a base tensor or its ViewMeta): how it was made is
+    inherited."""
     creation = NORMAL
     if type(parent) is ViewMeta:
         creation = parent.creation
@@ -370,7 +382,9 @@ def meta_view(op: Any, t: Tensor, *values: Any) -> Any:
     """A view on the meta device, by the declaration's layout rule."""
     a = t._a
     if op.meta is None:
-        raise NotImplementedError(f"{op.qualname}: there is no layout rule: it cannot run on the meta device")
+        raise NotImplementedError(
+            f"{op.qualname}: there is no layout rule: it cannot run on the meta device"
+        )
     size = a.itemsize
     r = op.meta(a.shape, tuple(x // size for x in a.strides), a.offset, *values)
     if isinstance(r, list):

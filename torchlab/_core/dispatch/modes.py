@@ -96,12 +96,14 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
     handlers = overriding(args)
     if handlers:
         for x in handlers:
-            r = type(x).__torch_function__(op.function, tuple({type(y): None for y in handlers}), args, {})
+            r = type(x).__torch_function__(
+                op.function, tuple({type(y): None for y in handlers}), args, {}
+            )
             if r is not NotImplemented:
                 return r
         raise TypeError(
-            f"no implementation found for 'torch.{op.name}' on types that implement __torch_function__: "
-            f"{[type(x).__name__ for x in handlers]}"
+            f"no implementation found for 'torch.{op.name}' on types that implement"
+            f" __torch_function__: {[type(x).__name__ for x in handlers]}"
         )
     check_types(op, args)
     plain = tuple(unwrap(x) for x in args)
@@ -116,10 +118,15 @@ def overriding(args: Any) -> list[Any]:
             handler = getattr(type(y), "__torch_function__", None)
             if handler is None or getattr(handler, "_default", False) or type(y) is type:
                 continue
-            if getattr(handler, "__func__", None) is _default_function or TLS.function_modes is _DISABLED:
+            if (
+                getattr(handler, "__func__", None) is _default_function
+                or TLS.function_modes is _DISABLED
+            ):
                 continue
             if all(type(y) is not type(z) for z in found):
-                at = next((i for i, z in enumerate(found) if issubclass(type(y), type(z))), len(found))
+                at = next(
+                    (i for i, z in enumerate(found) if issubclass(type(y), type(z))), len(found)
+                )
                 found.insert(at, y)
     return found
 
@@ -178,14 +185,17 @@ def check_types(op: Any, args: tuple[Any, ...]) -> None:
         values = x if kind.list and isinstance(x, (list, tuple)) else (x,)
         alone = kind.list and isinstance(x, Tensor)  # a tensor is no list of tensors
         for v in values:
-            if (isinstance(v, Tensor) and not alone) or (v is None and (kind.optional or kind.elem_optional)):
+            if (isinstance(v, Tensor) and not alone) or (
+                v is None and (kind.optional or kind.elem_optional)
+            ):
                 continue
             if op.family in ("binary", "pointwise") and isinstance(v, (int, float, complex)):
                 continue
             wanted = "tuple of Tensors" if kind.list else "Tensor"
             name = "input" if a.name == "self" else a.name
             raise TypeError(
-                f"{op.name}(): argument '{name}' (position {i + 1}) must be {wanted}, not {type(v).__name__}"
+                f"{op.name}(): argument '{name}' (position {i + 1}) must be {wanted}, not"
+                f" {type(v).__name__}"
             )
 
 

@@ -1,6 +1,6 @@
 """The declaration of an operator, and the decorators that make one.
 
-    @op("mm(Tensor self, Tensor mat2) -> Tensor", vjp={"self": "g @ mat2.mH", "mat2": "self.mH @ g"})
+    @op("mm(Tensor self, Tensor mat2) -> Tensor", vjp={"self": "g @ mat2.mH", "mat2": …})
     def mm(xp, self, mat2, out=None): return xp.matmul(self, mat2, out=out)
 
 declares the schema, the kernel (on arrays of NumPy or CuPy: `xp`) and the gradient. Everything else
@@ -28,18 +28,62 @@ class Op:
     other operators)."""
 
     __slots__ = (
-        "name", "overload", "text", "family", "kernel", "vjp", "meta", "expr", "decompose", "py", "method",
-        "inplace_form", "out_form", "spaces", "tags", "doc", "promote", "public", "varargs", "autocast",
-        "grad_name", "namespace", "inline", "half", "differentiable", "_schema", "_cache",
-    )  # fmt: skip
+        "name",
+        "overload",
+        "text",
+        "family",
+        "kernel",
+        "vjp",
+        "meta",
+        "expr",
+        "decompose",
+        "py",
+        "method",
+        "inplace_form",
+        "out_form",
+        "spaces",
+        "tags",
+        "doc",
+        "promote",
+        "public",
+        "varargs",
+        "autocast",
+        "grad_name",
+        "namespace",
+        "inline",
+        "half",
+        "differentiable",
+        "_schema",
+        "_cache",
+    )
 
-    def __init__(self, text: str, *, family: str, kernel: Any = None, vjp: Any = None, meta: Any = None,
-                 expr: str | None = None, decompose: Any = None, py: tuple[str, ...] = (), method: bool = True,
-                 inplace: bool = False, out: bool = False, spaces: tuple[str, ...] = ("torch",),
-                 tags: tuple[str, ...] = (), doc: str = "", promote: str = "default", public: bool = True,
-                 varargs: bool = False, autocast: str | None = None, grad_name: str | None = None,
-                 namespace: str = "aten", half: bool = True, differentiable: bool | None = None,
-                 inline: tuple[str, str, str] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        text: str,
+        *,
+        family: str,
+        kernel: Any = None,
+        vjp: Any = None,
+        meta: Any = None,
+        expr: str | None = None,
+        decompose: Any = None,
+        py: tuple[str, ...] = (),
+        method: bool = True,
+        inplace: bool = False,
+        out: bool = False,
+        spaces: tuple[str, ...] = ("torch",),
+        tags: tuple[str, ...] = (),
+        doc: str = "",
+        promote: str = "default",
+        public: bool = True,
+        varargs: bool = False,
+        autocast: str | None = None,
+        grad_name: str | None = None,
+        namespace: str = "aten",
+        half: bool = True,
+        differentiable: bool | None = None,
+        inline: tuple[str, str, str] | None = None,
+    ) -> None:
         head = text[: text.index("(")]
         self.name, _, self.overload = head.partition(".")
         self.overload = self.overload or "default"
@@ -64,7 +108,9 @@ class Op:
         self.grad_name = grad_name
         self.namespace = namespace
         self.half = half
-        self.inline = inline  # views: (condition, NumPy expression, kind of the result) for host tensors
+        self.inline = (
+            inline  # views: (condition, NumPy expression, kind of the result) for host tensors
+        )
         self.differentiable = differentiable
         self._schema: Schema | None = None
         self._cache: dict[str, Any] = {}
@@ -74,7 +120,14 @@ class Op:
             if method:
                 registry.METHODS[self.name] = (self, "method")
                 for dunder in py:
-                    registry.METHODS[dunder] = (self, "inplace" if dunder.startswith("__i") and inplace and dunder != "__invert__" else "dunder")
+                    registry.METHODS[dunder] = (
+                        self,
+                        (
+                            "inplace"
+                            if dunder.startswith("__i") and inplace and dunder != "__invert__"
+                            else "dunder"
+                        ),
+                    )
                 if inplace:
                     registry.METHODS[self.name + "_"] = (self, "inplace")
             for space in spaces:
@@ -108,7 +161,8 @@ class Op:
 
     @property
     def function(self) -> Any:
-        """The generated function of torchlab's name space: first parameter `input`, takes `out=`."""
+        """The generated function of torchlab's name space: first parameter `input`, takes
+        `out=`."""
         return self.form("function")
 
     @property
@@ -163,7 +217,8 @@ def composite(text: str, **facts: Any) -> Callable[[Any], Op]:
 
 
 def unary(text_name: str, kernel: Any, **facts: Any) -> Op:
-    """Declare a pointwise operator of one tensor: `kernel` names a ufunc or is `f(xp, x, out=None)`."""
+    """Declare a pointwise operator of one tensor: `kernel` names a ufunc or is `f(xp, x,
+    out=None)`."""
     text = text_name if "(" in text_name else f"{text_name}(Tensor self) -> Tensor"
     facts.setdefault("inplace", True)
     facts.setdefault("out", True)
@@ -173,7 +228,11 @@ def unary(text_name: str, kernel: Any, **facts: Any) -> Op:
 
 def binary(text_name: str, kernel: Any, **facts: Any) -> Op:
     """Declare a pointwise operator of two tensors or a tensor and a number."""
-    text = text_name if "(" in text_name else f"{text_name}.Tensor(Tensor self, Tensor other) -> Tensor"
+    text = (
+        text_name
+        if "(" in text_name
+        else f"{text_name}.Tensor(Tensor self, Tensor other) -> Tensor"
+    )
     facts.setdefault("inplace", True)
     facts.setdefault("out", True)
     facts.setdefault("tags", ("pointwise",))
@@ -181,7 +240,8 @@ def binary(text_name: str, kernel: Any, **facts: Any) -> Op:
 
 
 def pointwise(text: str, **facts: Any) -> Callable[[Any], Op]:
-    """Declare a pointwise operator of any tensors and values; kernel `(xp, *arrays, values…, out=None)`."""
+    """Declare a pointwise operator of any tensors and values; kernel `(xp, *arrays, values…,
+    out=None)`."""
     facts.setdefault("inplace", True)
     facts.setdefault("out", True)
     facts.setdefault("tags", ("pointwise",))
@@ -215,9 +275,11 @@ class Face:
         return self.form("function")
 
 
-def face(name: str, *, method: Any = True, spaces: tuple[str, ...] = ("torch",),
-         py: tuple[str, ...] = ()) -> Callable[[Any], Face]:  # fmt: skip
-    """Let the decorated function be what users call under `name`; it picks among operators. `method`
+def face(
+    name: str, *, method: Any = True, spaces: tuple[str, ...] = ("torch",), py: tuple[str, ...] = ()
+) -> Callable[[Any], Face]:
+    """Let the decorated function be what users call under `name`; it picks among operators.
+    `method`
     says whether tensors have it, or is the method where its parameters come in another order."""
 
     def declare(body: Any) -> Face:

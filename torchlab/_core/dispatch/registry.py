@@ -7,7 +7,9 @@ from typing import Any
 
 OPS: dict[str, dict[str, Any]] = {}  # "add" → {"Tensor": Op}
 FACES: dict[str, Any] = {}  # the public Python call of a name: an Op or a Face
-SPACE_FACES: dict[tuple[str, str], Any] = {}  # faces of other name spaces than torch: ("fft", "fft")
+SPACE_FACES: dict[
+    tuple[str, str], Any
+] = {}  # faces of other name spaces than torch: ("fft", "fft")
 WEAK: set[str] = set()  # names whose face in FACES belongs to another name space than torch
 METHODS: dict[str, tuple[Any, str]] = {}  # name of a tensor's method → (Op or Face, form)
 FUNCTIONS: dict[str, set[str]] = {}  # namespace ("torch", "nn.functional", "linalg", …) → names
@@ -32,7 +34,7 @@ def register(op: Any) -> None:
 def alias(new: str, old: str) -> None:
     """Let `new` be another public name of `old`, in-place form included."""
     FACES[new] = FACES[old]
-    for space, names in FUNCTIONS.items():
+    for names in FUNCTIONS.values():
         if old in names:
             names.add(new)
     for suffix in ("", "_"):

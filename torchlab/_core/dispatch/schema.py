@@ -50,10 +50,20 @@ _SET = r"(?:[a-z]\d*|\*)"  # an alias set: a, a0, or * for all
 _ALIAS_RE = re.compile(
     rf"\(\s*({_SET}(?:\s*\|\s*{_SET})*)\s*(!)?\s*(?:->\s*([a-z0-9*|\s]+?))?\s*\)"
 )
-_ESCAPES = str.maketrans({
-    "\\": "\\\\", '"': '\\"', "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r",
-    "\f": "\\f", "\v": "\\v", "\a": "\\a", "\b": "\\b",
-})  # fmt: skip
+_ESCAPES = str.maketrans(
+    {
+        "\\": "\\\\",
+        '"': '\\"',
+        "'": "\\'",
+        "\n": "\\n",
+        "\t": "\\t",
+        "\r": "\\r",
+        "\f": "\\f",
+        "\v": "\\v",
+        "\a": "\\a",
+        "\b": "\\b",
+    }
+)
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
 # Names that native_functions.yaml uses for an integer default.
 _REDUCTIONS = {"Mean": 1, "Sum": 2}
@@ -226,8 +236,9 @@ def _arguments(text: str, position: int) -> tuple[tuple[Argument, ...], bool, in
             elif seen_default and not kwarg_only and not kind.list:
                 raise SchemaError(
                     f"argument `{name}` without a default follows one with a default",
-                    text, match.start(7),
-                )  # fmt: skip
+                    text,
+                    match.start(7),
+                )
             if inner or outer:
                 alias = _alias(text, match)
                 arguments.append(
@@ -274,9 +285,7 @@ def _expect_end(text: str, position: int, returns: tuple[Return, ...]) -> tuple[
 
 
 @lru_cache(maxsize=4096)
-def _type(
-    base: str, optional: str | None, brackets: str | None, list_optional: str | None
-) -> Type:
+def _type(base: str, optional: str | None, brackets: str | None, list_optional: str | None) -> Type:
     if brackets is None:
         return Type(base, False, None, optional is not None, False)
     size = int(brackets[1:-1]) if len(brackets) > 2 else None
@@ -348,8 +357,9 @@ def _annotated(item: Argument | Return) -> str:
         return _type_text(item.type, "", "")
     after = f" -> {item.alias_after}" if item.alias_after else ""
     mark = f"({item.alias}{'!' if item.write else ''}{after})"
-    return _type_text(item.type, "" if item.alias_outside else mark,
-                      mark if item.alias_outside else "")  # fmt: skip
+    return _type_text(
+        item.type, "" if item.alias_outside else mark, mark if item.alias_outside else ""
+    )
 
 
 def _type_text(kind: Type, inner: str, outer: str) -> str:

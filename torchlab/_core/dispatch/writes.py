@@ -13,7 +13,7 @@ from torchlab._core import layout
 from torchlab._core.backends import base
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import elementwise, empty, execute, result_dtypes, wrap
-from torchlab._core.memory.storage import Storage, address_of
+from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     CUSTOM,
     MULTI_OUTPUT,
@@ -41,8 +41,8 @@ def prepare_write(op: Any, t: Any, others: Any) -> bool:
     grad = not NOGRAD or TLS.grad
     if t._k.inference and not TLS.inference:
         raise RuntimeError(
-            f"{op.name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
-            "a clone to get a normal tensor before doing inplace update."
+            f"{op.name}_: Inplace update to inference tensor outside InferenceMode is not allowed."
+            " You can make a clone to get a normal tensor before doing inplace update."
         )
     if grad:
         check_tape(t, others)
@@ -54,8 +54,8 @@ def check_tape(t: Tensor, others: Any) -> None:
     e = edge_of(t)
     if type(e) is AccumulateGrad:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write under "
-            "torch.no_grad(), or to a clone."
+            "a leaf Variable that requires grad is being used in an in-place operation. Write under"
+            " torch.no_grad(), or to a clone."
         )
     v = t._v
     if v is None:
@@ -64,22 +64,23 @@ def check_tape(t: Tensor, others: Any) -> None:
     wants = e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
     if type(b._e) is AccumulateGrad and (e is not None or wants):
         raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
-            "torch.no_grad(), or to a clone."
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            " Write under torch.no_grad(), or to a clone."
         )
     if type(v) is ViewMeta and (wants or b._e is not None):
         if v.creation == NO_GRAD:
             raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
-                "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-                "moving both the view and the inplace either both inside the no_grad block (if you don't want the "
-                "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+                "A view was created in no_grad mode and is being modified inplace with grad mode"
+                " enabled. Given that this use case is ambiguous and error-prone, it is forbidden."
+                " You can clarify your code by moving both the view and the inplace either both"
+                " inside the no_grad block (if you don't want the inplace to be tracked) or both"
+                " outside (if you want the inplace to be tracked)."
             )
         if v.creation == MULTI_OUTPUT:
             raise RuntimeError(
-                "Output 0 of a function that returns multiple views is a view and is being modified inplace. Such "
-                "functions do not allow the output views to be modified inplace. You should replace the inplace "
-                "operation by an out-of-place one."
+                "Output 0 of a function that returns multiple views is a view and is being modified"
+                " inplace. Such functions do not allow the output views to be modified inplace. You"
+                " should replace the inplace operation by an out-of-place one."
             )
         if v.creation == CUSTOM:
             raise RuntimeError(_custom_view_text)
@@ -91,15 +92,17 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
         return
     if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
         raise RuntimeError(
-            f"{op.name}: unsupported operation: more than one element of the written-to tensor refers to a single "
-            "memory location. Please clone() the tensor before performing the operation."
+            f"{op.name}: unsupported operation: more than one element of the written-to tensor"
+            " refers to a single memory location. Please clone() the tensor before performing the"
+            " operation."
         )
     for x in inputs:
         if isinstance(x, Tensor) and x is not t and x._s is t._s and x._s is not None and x._a.size:
             if partly_overlaps(t, x, exact_ok):
                 raise RuntimeError(
-                    f"{op.name}: unsupported operation: some elements of the input tensor and the written-to tensor "
-                    "refer to a single memory location. Please clone() the tensor before performing the operation."
+                    f"{op.name}: unsupported operation: some elements of the input tensor and the"
+                    " written-to tensor refer to a single memory location. Please clone() the"
+                    " tensor before performing the operation."
                 )
 
 
@@ -108,7 +111,9 @@ def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
     other_shape, other_strides, other_offset = geometry(x)
     if (shape, strides, offset) == (other_shape, other_strides, other_offset):
         return not exact_ok
-    if not (t._k.contiguous and x._k.contiguous) and not _dense_pair(shape, strides, other_shape, other_strides):
+    if not (t._k.contiguous and x._k.contiguous) and not _dense_pair(
+        shape, strides, other_shape, other_strides
+    ):
         return False  # as PyTorch: too hard to tell is allowed
     size, other_size = t._k.itemsize, x._k.itemsize
     low, high = offset * size, (offset + t._a.size) * size
@@ -127,7 +132,8 @@ def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
     if shape != t._a.shape:
         raise RuntimeError(
-            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the broadcast shape {list(shape)}"
+            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the broadcast shape"
+            f" {list(shape)}"
         )
     result = result_dtypes(op, operands)[1]
     check_cast(op, result, t._k.dtype)
@@ -163,7 +169,8 @@ def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
     r = execute(op, tuple(args))
     if r._a.shape != t._a.shape:
         raise RuntimeError(
-            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the result's shape {list(r._a.shape)}"
+            f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the result's shape"
+            f" {list(r._a.shape)}"
         )
     check_cast(op, r._k.dtype, t._k.dtype)
     if t._k.device.type != "meta":
@@ -199,7 +206,8 @@ def wrote(t: Tensor) -> None:
 
 
 def rebase_history(t: Tensor, node: Any) -> None:
-    """Make `node` the history of what was written: of the tensor, or through CopySlices of its base."""
+    """Make `node` the history of what was written: of the tensor, or through CopySlices of its
+    base."""
     s = t._s
     v = t._v
     if v is None:
@@ -229,8 +237,8 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not NOGRAD or TLS.grad:
         if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*inputs, out)):
             raise RuntimeError(
-                f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one "
-                "of the arguments requires grad."
+                f"{op.name}(): functions with out=... arguments don't support automatic"
+                " differentiation, but one of the arguments requires grad."
             )
 
 
@@ -240,9 +248,10 @@ def resize_out(op: Any, out: Tensor, shape: Any) -> None:
         return
     if out._a.size:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, which does "
-            f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
-            "PyTorch release outputs will not be resized unless they have zero elements.",
+            "An output with one or more elements was resized since it had shape"
+            f" {list(out._a.shape)}, which does not match the required output shape {list(shape)}."
+            " This behavior is deprecated, and in a future PyTorch release outputs will not be"
+            " resized unless they have zero elements.",
             stacklevel=4,
         )
     fresh = empty(shape, out._k.dtype, out._k.device)
@@ -272,7 +281,9 @@ def general_out(op: Any, args: Any, out: Any) -> Any:
     for o, r in zip(outs, results, strict=True):
         check_cast(op, r._k.dtype, o._k.dtype)
         if r._k.device is not o._k.device:
-            raise RuntimeError(f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}")
+            raise RuntimeError(
+                f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}"
+            )
     for o, r in zip(outs, results, strict=True):
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)

@@ -31,7 +31,8 @@ def sizes_of(size: Any, name: str = "empty") -> tuple[int, ...]:
     except (TypeError, AttributeError):
         bad = next(x for x in size if not hasattr(x, "__index__"))
         raise TypeError(
-            f"{name}(): argument 'size' must be tuple of ints, but found element of type {type(bad).__name__}"
+            f"{name}(): argument 'size' must be tuple of ints, but found element of type"
+            f" {type(bad).__name__}"
         ) from None
     for x in out:
         if x < 0:

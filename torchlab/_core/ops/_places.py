@@ -72,7 +72,7 @@ def index_arrays(xp: Any, shape: Any, indices: Any) -> list[Any]:
             if x.shape != tuple(shape[at : at + x.ndim]):
                 raise IndexError(
                     f"The shape of the mask {list(x.shape)} at index {i} does not match the shape "
-                    f"of the indexed "
+                    "of the indexed "
                     f"tensor {list(shape)} at index {at}"
                 )
             found.extend(xp.nonzero(x) if x.ndim else xp.nonzero(x.reshape(1)))
@@ -106,7 +106,7 @@ class Places:
         except ValueError:
             shapes = ", ".join(str(list(arrays[i].shape)) for i in given)
             raise IndexError(
-                f"shape mismatch: indexing tensors could not be broadcast together with shapes "
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 f"{shapes}"
             ) from None
         if 0 not in common and any(source[i] == 0 for i in given):

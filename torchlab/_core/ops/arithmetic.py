@@ -24,13 +24,21 @@ def _no_bool(a: Any, name: str, remedy: str) -> None:
 def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     _check_alpha(a, alpha)
     if alpha != 1:
-        b = xp.multiply(b, b.dtype.type(alpha)) if b.dtype != np.bool_ else xp.logical_and(b, bool(alpha))
+        b = (
+            xp.multiply(b, b.dtype.type(alpha))
+            if b.dtype != np.bool_
+            else xp.logical_and(b, bool(alpha))
+        )
     return xp.add(a, b, out=out)
 
 
 @fast(np.subtract)
 def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
-    _no_bool(a, "Subtraction, the `-` operator", "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
+    _no_bool(
+        a,
+        "Subtraction, the `-` operator",
+        "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+    )
     _check_alpha(a, alpha)
     if alpha != 1:
         b = xp.multiply(b, b.dtype.type(alpha))
@@ -39,27 +47,37 @@ def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
 
 def _check_alpha(a: Any, alpha: Any) -> None:
     if type(alpha) is float and a.dtype.kind in "iub":
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
     if type(alpha) is bool and a.dtype != np.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
 
 
 add = binary(
-    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", _add,
-    expr="self + alpha * other", py=("__add__", "__radd__", "__iadd__"),
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    _add,
+    expr="self + alpha * other",
+    py=("__add__", "__radd__", "__iadd__"),
     vjp={"self": "g", "other": "g if alpha == 1 else g * alpha"},
     doc="self + alpha · other, broadcast.",
-)  # fmt: skip
+)
 sub = binary(
-    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", _sub,
-    expr="self - alpha * other", py=("__sub__", "__isub__"),
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    _sub,
+    expr="self - alpha * other",
+    py=("__sub__", "__isub__"),
     vjp={"self": "g", "other": "-g if alpha == 1 else g * -alpha"},
     doc="self − alpha · other, broadcast.",
-)  # fmt: skip
+)
 mul = binary(
-    "mul", np.multiply, expr="self * other", py=("__mul__", "__rmul__", "__imul__"),
-    vjp={"self": "g * conj_of(other)", "other": "g * conj_of(self)"}, doc="self · other, broadcast.",
-)  # fmt: skip
+    "mul",
+    np.multiply,
+    expr="self * other",
+    py=("__mul__", "__rmul__", "__imul__"),
+    vjp={"self": "g * conj_of(other)", "other": "g * conj_of(self)"},
+    doc="self · other, broadcast.",
+)
 
 
 @face("rsub", py=("__rsub__",))
@@ -69,10 +87,14 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 div_tensor = binary(
-    "div.Tensor(Tensor self, Tensor other) -> Tensor", np.true_divide, promote="float", expr="self / other",
-    py=("__truediv__", "__itruediv__"), vjp={"self": "g / conj_of(other)", "other": "-g * conj_of(self / other / other)"},
+    "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.true_divide,
+    promote="float",
+    expr="self / other",
+    py=("__truediv__", "__itruediv__"),
+    vjp={"self": "g / conj_of(other)", "other": "-g * conj_of(self / other / other)"},
     doc="self / other; integers become the default floating type.",
-)  # fmt: skip
+)
 
 
 def _int_division(xp: Any, a: Any, b: Any, f: Any, out: Any) -> Any:
@@ -91,9 +113,12 @@ def _floor_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 floor_divide = binary(
-    "floor_divide", _floor_divide, expr="floor(self / other)", py=("__floordiv__", "__ifloordiv__"),
+    "floor_divide",
+    _floor_divide,
+    expr="floor(self / other)",
+    py=("__floordiv__", "__ifloordiv__"),
     doc="The floor of self / other; integers stay integers.",
-)  # fmt: skip
+)
 
 
 def _trunc_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -117,7 +142,8 @@ def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
     if rounding_mode == "trunc":
         return trunc_divide
     raise RuntimeError(
-        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found"
+        f" '{rounding_mode}'"
     )
 
 
@@ -125,7 +151,9 @@ def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
 def div(self: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """self / other; `rounding_mode` "floor" or "trunc" rounds and keeps integers."""
     chosen = _div_mode(self, other, rounding_mode)
-    return chosen.function(self, other, out=out) if out is not None else chosen.function(self, other)
+    return (
+        chosen.function(self, other, out=out) if out is not None else chosen.function(self, other)
+    )
 
 
 @face("div_")
@@ -141,10 +169,13 @@ def _remainder(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 remainder = binary(
-    "remainder", _remainder, py=("__mod__", "__imod__"), expr="self - floor(self / other) * other",
+    "remainder",
+    _remainder,
+    py=("__mod__", "__imod__"),
+    expr="self - floor(self / other) * other",
     vjp={"self": "g", "other": "-g * floor_quotient(self, other)"},
     doc="The remainder with the divisor's sign.",
-)  # fmt: skip
+)
 
 
 def _fmod(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -154,9 +185,12 @@ def _fmod(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 fmod = binary(
-    "fmod", _fmod, expr="self - trunc(self / other) * other", vjp={"self": "g", "other": "-g * div(self, other, rounding_mode='trunc')"},
+    "fmod",
+    _fmod,
+    expr="self - trunc(self / other) * other",
+    vjp={"self": "g", "other": "-g * div(self, other, rounding_mode='trunc')"},
     doc="The remainder with the dividend's sign.",
-)  # fmt: skip
+)
 
 
 def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -164,7 +198,9 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         if a.dtype.kind == "i" and b.size > 1 or a.ndim == 0 or b.ndim:
             # PyTorch raises for a negative Python exponent only; tensors give 0, 1 or -1.
             safe = xp.power(a, xp.where(b < 0, 0, b))
-            one = xp.where(a == 1, 1, xp.where(a == -1, xp.where(b % 2 == 0, 1, -1), 0)).astype(a.dtype)
+            one = xp.where(a == 1, 1, xp.where(a == -1, xp.where(b % 2 == 0, 1, -1), 0)).astype(
+                a.dtype
+            )
             return into(xp.where(b < 0, one, safe), out)
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if a.dtype == np.bool_:
@@ -173,14 +209,26 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 pow_tensor = binary(
-    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", _pow, expr="pow(self, exponent)", method=False,
-    public=False, inplace=True, grad_name="PowBackward1",
-    vjp={"self": "pow_backward_self(g, self, exponent)", "exponent": "pow_backward_exponent(g, self, exponent, result)"},
-)  # fmt: skip
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    _pow,
+    expr="pow(self, exponent)",
+    method=False,
+    public=False,
+    inplace=True,
+    grad_name="PowBackward1",
+    vjp={
+        "self": "pow_backward_self(g, self, exponent)",
+        "exponent": "pow_backward_exponent(g, self, exponent, result)",
+    },
+)
 pow_scalar = pointwise(
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", public=False, grad_name="PowBackward0",
-    promote=lambda op, common: (common, common), vjp={"self": "pow_backward(g, self, exponent)"}, expr="pow(self, exponent)",
-)(lambda xp, a, e, out=None: _pow_number(xp, a, e, out))  # fmt: skip
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    public=False,
+    grad_name="PowBackward0",
+    promote=lambda op, common: (common, common),
+    vjp={"self": "pow_backward(g, self, exponent)"},
+    expr="pow(self, exponent)",
+)(lambda xp, a, e, out=None: _pow_number(xp, a, e, out))
 
 
 def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
@@ -196,7 +244,7 @@ def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
 
 
 @face("pow", py=("__pow__",))
-def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001 - PyTorch's name
+def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:
     """self to the power exponent; either may be a number."""
     return _pow_entry(self, exponent, out)
 
@@ -246,8 +294,8 @@ def rmod(self: Any, other: Any) -> Any:
 def _neg(xp: Any, a: Any, out: Any = None) -> Any:
     if a.dtype == np.bool_:
         raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-            "use the `~` or `logical_not()` operator instead."
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to"
+            " invert a mask, use the `~` or `logical_not()` operator instead."
         )
     return xp.negative(a, out=out)
 
@@ -255,9 +303,15 @@ def _neg(xp: Any, a: Any, out: Any = None) -> Any:
 _neg.fast_ufunc = np.negative  # type: ignore[attr-defined]
 neg = unary("neg", _neg, expr="-self", py=("__neg__",), vjp={"self": "-g"}, doc="−self.")
 positive = unary(
-    "positive", lambda xp, a, out=None: into(a, out) if out is not None else a.copy(), inplace=False, out=False,
-    py=("__pos__",), vjp={"self": "g"}, expr="self", grad_name="AliasBackward0",
-)  # fmt: skip
+    "positive",
+    lambda xp, a, out=None: into(a, out) if out is not None else a.copy(),
+    inplace=False,
+    out=False,
+    py=("__pos__",),
+    vjp={"self": "g"},
+    expr="self",
+    grad_name="AliasBackward0",
+)
 
 
 def _abs(xp: Any, a: Any, out: Any = None) -> Any:
@@ -265,18 +319,39 @@ def _abs(xp: Any, a: Any, out: Any = None) -> Any:
 
 
 _abs.fast_ufunc = np.absolute  # type: ignore[attr-defined]
-abs = unary(  # noqa: A001 - PyTorch's name
-    "abs", _abs, promote="real", expr="abs(self)", py=("__abs__",), vjp={"self": "g * sgn(self)"},
+abs = unary(
+    "abs",
+    _abs,
+    promote="real",
+    expr="abs(self)",
+    py=("__abs__",),
+    vjp={"self": "g * sgn(self)"},
     doc="The absolute value; of complex numbers a real tensor.",
-)  # fmt: skip
+)
 sign = unary("sign", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="−1, 0 or 1.")
-sgn = unary("sgn", np.sign, expr="sign(self)", vjp={"self": "sgn_backward(g, self, result)"}, doc="x / |x|, 0 at 0.")
+sgn = unary(
+    "sgn",
+    np.sign,
+    expr="sign(self)",
+    vjp={"self": "sgn_backward(g, self, result)"},
+    doc="x / |x|, 0 at 0.",
+)
 reciprocal = unary(
-    "reciprocal", np.reciprocal, promote="float", expr="1 / self", vjp={"self": "-g * conj_of(result * result)"}, doc="1 / self.",
-)  # fmt: skip
+    "reciprocal",
+    np.reciprocal,
+    promote="float",
+    expr="1 / self",
+    vjp={"self": "-g * conj_of(result * result)"},
+    doc="1 / self.",
+)
 square = unary(
-    "square", np.square, expr="self * self", vjp={"self": "g * (2 * self)"}, grad_name="PowBackward0", doc="self².",
-)  # fmt: skip
+    "square",
+    np.square,
+    expr="self * self",
+    vjp={"self": "g * (2 * self)"},
+    grad_name="PowBackward0",
+    doc="self².",
+)
 
 
 @pointwise(
@@ -292,26 +367,38 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     expr="self + value * tensor1 / tensor2",
-    vjp={"self": "g", "tensor1": "g * (value / tensor2)", "tensor2": "-g * (value * tensor1 / (tensor2 * tensor2))"},
+    vjp={
+        "self": "g",
+        "tensor1": "g * (value / tensor2)",
+        "tensor2": "-g * (value * tensor1 / (tensor2 * tensor2))",
+    },
 )
 def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     """self + value · tensor1 / tensor2."""
     if a.dtype.kind in "iu":
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a "
-            "true division of tensor1 and tensor2."
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv"
+            " will perform a true division of tensor1 and tensor2."
         )
     return xp.add(a, a.dtype.type(value) * (b / c), out=out)
 
 
 @pointwise(
-    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", expr="self + weight * (end - self)",
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    expr="self + weight * (end - self)",
     vjp={"self": "g * (1 - weight)", "end": "g * weight", "weight": "g * (end - self)"},
-)  # fmt: skip
+)
 def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
     """self + weight · (end − self), in the form that is exact at both ends."""
     return into(xp.where(xp.absolute(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)), out)
 
-for _new_name, _old in (("multiply", "mul"), ("subtract", "sub"), ("divide", "div"), ("true_divide", "div"),
-                        ("negative", "neg"), ("absolute", "abs")):  # fmt: skip
+
+for _new_name, _old in (
+    ("multiply", "mul"),
+    ("subtract", "sub"),
+    ("divide", "div"),
+    ("true_divide", "div"),
+    ("negative", "neg"),
+    ("absolute", "abs"),
+):
     alias(_new_name, _old)

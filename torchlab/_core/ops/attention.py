@@ -61,9 +61,11 @@ def _decomposed(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     autocast="lower",
     grad_name="ScaledDotProductFlashAttentionForCpuBackward0",
     vjp={
-        "query, key, value, attn_mask": "attention_backward(g0, g1, query, key, value, attn_mask, "
-        "result1, is_causal, scale, "
-        "needs)"
+        "query, key, value, attn_mask": (
+            "attention_backward(g0, g1, query, key, value, attn_mask, "
+            "result1, is_causal, scale, "
+            "needs)"
+        )
     },
 )
 def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:

@@ -85,7 +85,10 @@ def sum_to_shape(g: Tensor, shape: Any) -> Tensor:
     if have == tuple(shape):
         return g
     lead = len(have) - len(shape)
-    dims = [*range(lead), *(lead + i for i, n in enumerate(shape) if n == 1 and have[lead + i] != 1)]
+    dims = [
+        *range(lead),
+        *(lead + i for i, n in enumerate(shape) if n == 1 and have[lead + i] != 1),
+    ]
     r = aten.sum(g, dims, True) if dims else g
     return aten.view(r, tuple(shape)) if lead else r
 
@@ -104,7 +107,9 @@ def strided_backward(g: Tensor, geometry: Any, base: Any) -> Tensor:
     shape, base_geometry, _ = base
     _, base_strides, base_offset = base_geometry
     size, strides, offset = geometry
-    return aten.as_strided_backward(g, tuple(shape), base_strides, base_offset, size, strides, offset)
+    return aten.as_strided_backward(
+        g, tuple(shape), base_strides, base_offset, size, strides, offset
+    )
 
 
 _as_strided_backward.append(strided_backward)

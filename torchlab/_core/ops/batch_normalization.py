@@ -23,8 +23,10 @@ def _batch_axes(ndim: int) -> tuple[int, ...]:
 
 def _in_order(xp: Any, r: Any, x: Any) -> Any:
     """The result r row-major, unless x is in channels-last order (then r is, too)."""
-    if r.flags.c_contiguous or x.ndim == 4 and layout.is_channels_last(
-        x.shape, tuple(s // x.itemsize for s in x.strides)
+    if (
+        r.flags.c_contiguous
+        or x.ndim == 4
+        and layout.is_channels_last(x.shape, tuple(s // x.itemsize for s in x.strides))
     ):
         return r
     return xp.ascontiguousarray(r)
@@ -43,8 +45,9 @@ def _batch_meta(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     meta=_batch_meta,
     grad_name="NativeBatchNormBackward0",
     vjp={
-        "input, weight, bias": "batch_norm_backward(g0, input, result1, result2, weight, eps, "
-        "needs)"
+        "input, weight, bias": (
+            "batch_norm_backward(g0, input, result1, result2, weight, eps, needs)"
+        )
     },
 )
 def _batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -123,8 +126,9 @@ def _batch_norm_backward(
     meta=lambda x, *rest: MetaArray(x.shape, x.dtype),
     grad_name="NativeBatchNormBackward0",
     vjp={
-        "input, weight, bias": "batch_norm_eval_backward(g, input, weight, running_mean, "
-        "running_var, eps, needs)"
+        "input, weight, bias": (
+            "batch_norm_eval_backward(g, input, weight, running_mean, running_var, eps, needs)"
+        )
     },
 )
 def _batch_norm_eval(

@@ -17,9 +17,12 @@ from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
 
 _conj = unary(
-    "_conj_physical", lambda xp, a, out=None: xp.conjugate(a, out=out), public=False, vjp={"self": "conj_of(g)"},
+    "_conj_physical",
+    lambda xp, a, out=None: xp.conjugate(a, out=out),
+    public=False,
+    vjp={"self": "conj_of(g)"},
     grad_name="ConjBackward0",
-)  # fmt: skip
+)
 
 
 @face("conj")
@@ -55,10 +58,18 @@ def _part(self: Any, name: str, op_: Any) -> Any:
     return r
 
 
-_real = view("_real(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "complex(g, zeros_like(g))"},
-             grad_name="RealBackward0")(lambda xp, a: a.real)  # fmt: skip
-_imag = view("_imag(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "complex(zeros_like(g), g)"},
-             grad_name="ImagBackward0")(lambda xp, a: a.imag)  # fmt: skip
+_real = view(
+    "_real(Tensor(a) self) -> Tensor(a)",
+    public=False,
+    vjp={"self": "complex(g, zeros_like(g))"},
+    grad_name="RealBackward0",
+)(lambda xp, a: a.real)
+_imag = view(
+    "_imag(Tensor(a) self) -> Tensor(a)",
+    public=False,
+    vjp={"self": "complex(zeros_like(g), g)"},
+    grad_name="ImagBackward0",
+)(lambda xp, a: a.imag)
 
 
 @face("real", method=False)
@@ -85,17 +96,22 @@ def imag_of(g: Any) -> Any:
     return aten.imag(g)
 
 
-@op("complex(Tensor real, Tensor imag) -> Tensor", method=False, out=True, half=False,
+@op(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    method=False,
+    out=True,
+    half=False,
     meta=lambda re, im: MetaArray(
         np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64)
     ),
-    vjp={"real": "real_of(g)", "imag": "imag_of(g)"})  # fmt: skip
+    vjp={"real": "real_of(g)", "imag": "imag_of(g)"},
+)
 def complex_(xp: Any, re: Any, im: Any) -> Any:
     """A complex tensor from two real ones of one type."""
     if re.dtype != im.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {dt.from_numpy(re.dtype).scalar_name} but got scalar type "
-            f"{dt.from_numpy(im.dtype).scalar_name} for second argument"
+            f"Expected object of scalar type {dt.from_numpy(re.dtype).scalar_name} but got scalar"
+            f" type {dt.from_numpy(im.dtype).scalar_name} for second argument"
         )
     if re.dtype.kind != "f":
         raise RuntimeError("Expected both inputs to be Half, Float or Double tensors")
@@ -105,20 +121,26 @@ def complex_(xp: Any, re: Any, im: Any) -> Any:
 
 
 @composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False)
-def polar(abs: Any, angle: Any) -> Any:  # noqa: A002 - PyTorch's name
+def polar(abs: Any, angle: Any) -> Any:
     """A complex tensor from absolute values and angles."""
     return complex_.function(abs * aten.cos(angle), abs * aten.sin(angle))
 
 
 def _angle(xp: Any, a: Any, out: Any = None) -> Any:
-    r = xp.angle(a) if a.dtype.kind == "c" else xp.where(xp.isnan(a), a, xp.where(a < 0, np.pi, 0)).astype(a.dtype)
+    r = (
+        xp.angle(a)
+        if a.dtype.kind == "c"
+        else xp.where(xp.isnan(a), a, xp.where(a < 0, np.pi, 0)).astype(a.dtype)
+    )
     if out is None:
         return r
     out[...] = r
     return out
 
 
-angle = unary("angle", _angle, promote=lambda op, d: _angle_types(d), vjp={"self": "angle_backward(g, self)"})
+angle = unary(
+    "angle", _angle, promote=lambda op, d: _angle_types(d), vjp={"self": "angle_backward(g, self)"}
+)
 
 
 def _angle_types(d: dt.dtype) -> tuple[dt.dtype, dt.dtype]:

@@ -68,14 +68,24 @@ def _float_to_int(src: Any, to: np.dtype) -> Any:
     return src.astype(np.int64) if to.itemsize < 8 else src
 
 
-@op("_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
-    public=False, family="tensorwise", vjp={"self": "cast_back(g, self.dtype, self.device)"}, grad_name="ToCopyBackward0")  # fmt: skip
+@op(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat?"
+    " memory_format=None) -> Tensor",
+    public=False,
+    family="tensorwise",
+    vjp={"self": "cast_back(g, self.dtype, self.device)"},
+    grad_name="ToCopyBackward0",
+)
 def _to_copy(self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
     """A copy in another type, on another device, in another format."""
     return copied(self, dtype or self._k.dtype, device or self._k.device, memory_format)
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", vjp={"self": "g"}, family="tensorwise")
+@op(
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    vjp={"self": "g"},
+    family="tensorwise",
+)
 def clone(self: Any, memory_format: Any) -> Any:
     """A copy that passes gradients through."""
     return copied(self, self._k.dtype, self._k.device, memory_format)
@@ -110,19 +120,36 @@ def _as_target(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
         elif x is None or isinstance(x, (str, int, devices.device)):
             device = x if x is not None else device
         else:
-            raise TypeError(f"to() received an invalid combination of arguments - argument {i + 1} is {type(x).__name__}")
+            raise TypeError(
+                f"to() received an invalid combination of arguments - argument {i + 1} is"
+                f" {type(x).__name__}"
+            )
     if len(flags) > 1:
         copy = flags[1]
-    return dtype, (devices.concrete(devices.device(device)) if device is not None else None), copy, memory_format
+    return (
+        dtype,
+        (devices.concrete(devices.device(device)) if device is not None else None),
+        copy,
+        memory_format,
+    )
 
 
 @face("to", spaces=())
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless copy=True)."""
+    """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless
+    copy=True)."""
     dtype, device, copy, memory_format = _as_target(args, kwargs)
     k = self._k
     same = (dtype is None or dtype is k.dtype) and (device is None or device is k.device)
-    if same and not copy and (memory_format is None or memory_format is preserve_format or self.is_contiguous(memory_format)):
+    if (
+        same
+        and not copy
+        and (
+            memory_format is None
+            or memory_format is preserve_format
+            or self.is_contiguous(memory_format)
+        )
+    ):
         return self
     if same and copy:
         return clone.call(self, memory_format=memory_format or preserve_format)
@@ -131,17 +158,30 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _typed(name: str, dtype: dt.dtype) -> None:
     def method(self: Any, memory_format: Any = None) -> Any:
-        return self if self._k.dtype is dtype else _to_copy.call(self, dtype=dtype, memory_format=memory_format)
+        return (
+            self
+            if self._k.dtype is dtype
+            else _to_copy.call(self, dtype=dtype, memory_format=memory_format)
+        )
 
     method.__doc__ = f"`self.to({dtype!r})`."
     face(name, spaces=())(method)
 
 
 for _name, _dtype in (
-    ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16), ("int", dt.int32),
-    ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8), ("bool", dt.bool_),
-    ("cfloat", dt.complex64), ("cdouble", dt.complex128),
-):  # fmt: skip
+    ("float", dt.float32),
+    ("double", dt.float64),
+    ("half", dt.float16),
+    ("bfloat16", dt.bfloat16),
+    ("int", dt.int32),
+    ("long", dt.int64),
+    ("short", dt.int16),
+    ("char", dt.int8),
+    ("byte", dt.uint8),
+    ("bool", dt.bool_),
+    ("cfloat", dt.complex64),
+    ("cdouble", dt.complex128),
+):
     _typed(_name, _dtype)
 
 
@@ -175,11 +215,23 @@ def sim(self: Any, device: Any = 0) -> Any:
 @face("cuda", spaces=())
 def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     """On a GPU."""
-    return to.body(self, devices.device("cuda", device or 0) if device is None or isinstance(device, int) else device)
+    return to.body(
+        self,
+        (
+            devices.device("cuda", device or 0)
+            if device is None or isinstance(device, int)
+            else device
+        ),
+    )
 
 
-@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", family="tensorwise", public=False,
-    vjp={"self": "zeros_like(g)", "src": "cast_back(sum_to(g, src.shape), src.dtype, src.device)"}, grad_name="CopyBackwards")  # fmt: skip
+@op(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    family="tensorwise",
+    public=False,
+    vjp={"self": "zeros_like(g)", "src": "cast_back(sum_to(g, src.shape), src.dtype, src.device)"},
+    grad_name="CopyBackwards",
+)
 def copy(self: Any, src: Any, non_blocking: bool) -> Any:
     """src in self's shape, type and place."""
     return copied(aten.expand_as(src, self), self._k.dtype, self._k.device, None)
@@ -189,14 +241,17 @@ def copy(self: Any, src: Any, non_blocking: bool) -> Any:
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Write src, broadcast and converted, into this tensor."""
     if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
+        raise TypeError(
+            f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}"
+        )
     grad = writes.prepare_write(copy, self, (src,))
     if src is not self:
         writes.check_memory(copy, self, (src,))
     shape = layout.broadcast_shapes(self._a.shape, src._a.shape, op="copy_")
     if shape != self._a.shape:
         raise RuntimeError(
-            f"copy_: output with shape {list(self._a.shape)} doesn't match the broadcast shape {list(shape)}"
+            f"copy_: output with shape {list(self._a.shape)} doesn't match the broadcast shape"
+            f" {list(shape)}"
         )
     e_self, e_src = edge_of(self), edge_of(src)
     if self._k.device.type != "meta":
@@ -211,7 +266,11 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     if grad and (e_self is not None or e_src is not None) and self._k.differentiable:
         node = copy.node_class()
         node.next = (e_self, e_src)
-        for name, value in (("src_shape", src._a.shape), ("src_dtype", src._k.dtype), ("src_device", src._k.device)):
+        for name, value in (
+            ("src_shape", src._a.shape),
+            ("src_dtype", src._k.dtype),
+            ("src_device", src._k.device),
+        ):
             setattr(node, f"v_{name}", value)
         node.shape, node.k = self._a.shape, self._k
         writes.rebase_history(self, node)
@@ -227,11 +286,13 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     if force:
         return numpy.body(aten.detach(self).cpu())
     if edge_of(self) is not None:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
     if self._k.device.type != "cpu":
         raise TypeError(
-            f"can't convert {self._k.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-            "memory first."
+            f"can't convert {self._k.device} device type tensor to numpy. Use Tensor.cpu() to copy"
+            " the tensor to host memory first."
         )
     return self._a.view()
 
@@ -274,8 +335,11 @@ def _scalar(self: Any, name: str) -> Any:
 def _conversion(name: str, convert: Any) -> None:
     def method(self: Any) -> Any:
         if edge_of(self) is not None and name != "__bool__" and self._a.ndim:
-            warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
-                          "Consider using tensor.detach() first.", stacklevel=2)  # fmt: skip
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected"
+                " behavior. Consider using tensor.detach() first.",
+                stacklevel=2,
+            )
         return convert(_scalar(self, name))
 
     face(name, spaces=())(method)
@@ -321,5 +385,3 @@ def is_nonzero(self: Any) -> Any:
 def is_tensor(obj: Any) -> Any:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
-
-

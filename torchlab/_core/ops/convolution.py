@@ -283,8 +283,10 @@ def _convolution_meta(x: Any, w: Any, bias: Any, *geometry: Any) -> Any:
     meta=_convolution_meta,
     autocast="lower",
     vjp={
-        "input, weight, bias": "convolution_vjp(g, input, weight, stride, padding, dilation, "
-        "transposed, groups, needs)"
+        "input, weight, bias": (
+            "convolution_vjp(g, input, weight, stride, padding, dilation, "
+            "transposed, groups, needs)"
+        )
     },
 )
 def convolution(
@@ -362,8 +364,9 @@ def _conv_to(
     public=False,
     meta=lambda g, w, shape, *rest: MetaArray(shape, g.dtype),
     vjp={
-        "grad_output, weight": "conv_input_grad_vjp(g, grad_output, weight, stride, padding, "
-        "dilation, groups, needs)"
+        "grad_output, weight": (
+            "conv_input_grad_vjp(g, grad_output, weight, stride, padding, dilation, groups, needs)"
+        )
     },
 )
 def _convolution_input_grad(
@@ -382,8 +385,9 @@ def _convolution_input_grad(
     public=False,
     meta=lambda g, x, shape, *rest: MetaArray(shape, g.dtype),
     vjp={
-        "grad_output, input": "conv_weight_grad_vjp(g, grad_output, input, stride, padding, "
-        "dilation, groups, needs)"
+        "grad_output, input": (
+            "conv_weight_grad_vjp(g, grad_output, input, stride, padding, dilation, groups, needs)"
+        )
     },
 )
 def _convolution_weight_grad(

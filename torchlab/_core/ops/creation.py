@@ -19,14 +19,22 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import cpu_kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.ops._making import finish, format_strides, into_out, sizes_of
-from torchlab._core.tensor import Tensor, preserve_format, strides_of
+from torchlab._core.tensor import Tensor, preserve_format
 
 _cpu = devices.cpu
 
 
 @face("empty", method=False)
-def empty(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+def empty(
+    *size: Any,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """An uninitialised tensor of the given sizes."""
     shape = sizes_of(size)
     strides = format_strides(shape, memory_format)
@@ -34,7 +42,15 @@ def empty(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, de
     return into_out(t, out) if out is not None else finish(t, requires_grad)
 
 
-def _filled(shape: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, out: Any, strides: Any = None) -> Any:
+def _filled(
+    shape: Any,
+    value: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+    out: Any,
+    strides: Any = None,
+) -> Any:
     dev = devices.as_device(device)
     t = compute.empty(shape, dtype, dev, strides)
     if dev.type != "meta":
@@ -43,22 +59,49 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any, requires_grad: bool
 
 
 @face("zeros", method=False)
-def zeros(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def zeros(
+    *size: Any,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Zeros of the given sizes."""
-    return _filled(sizes_of(size, "zeros"), 0, dtype or dt.get_default_dtype(), device, requires_grad, out)
+    return _filled(
+        sizes_of(size, "zeros"), 0, dtype or dt.get_default_dtype(), device, requires_grad, out
+    )
 
 
 @face("ones", method=False)
-def ones(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def ones(
+    *size: Any,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Ones of the given sizes."""
-    return _filled(sizes_of(size, "ones"), 1, dtype or dt.get_default_dtype(), device, requires_grad, out)
+    return _filled(
+        sizes_of(size, "ones"), 1, dtype or dt.get_default_dtype(), device, requires_grad, out
+    )
 
 
 @face("full", method=False)
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """One value everywhere; the type follows the value if not given."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
@@ -73,45 +116,91 @@ def _like(t: Any, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any
 
 
 @face("empty_like", method=False)
-def empty_like(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+def empty_like(
+    self: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """Uninitialised, with the size and memory format of `input`."""
     d, dev, strides = _like(self, dtype, device, memory_format)
     return finish(compute.empty(self._a.shape, d, devices.as_device(dev), strides), requires_grad)
 
 
 @face("full_like", method=False)
-def full_like(self: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+def full_like(
+    self: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """One value everywhere, with the size, type and memory format of `input`."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     d, dev, strides = _like(self, dtype, device, memory_format)
-    return _filled(self._a.shape, compute.scalar_array(fill_value, d), d, dev, requires_grad, None, strides)
+    return _filled(
+        self._a.shape, compute.scalar_array(fill_value, d), d, dev, requires_grad, None, strides
+    )
 
 
 @face("zeros_like", method=False)
-def zeros_like(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+def zeros_like(
+    self: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """Zeros with the size, type and memory format of `input`."""
     d, dev, strides = _like(self, dtype, device, memory_format)
     return _filled(self._a.shape, 0, d, dev, requires_grad, None, strides)
 
 
 @face("ones_like", method=False)
-def ones_like(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+def ones_like(
+    self: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """Ones with the size, type and memory format of `input`."""
     d, dev, strides = _like(self, dtype, device, memory_format)
     return _filled(self._a.shape, 1, d, dev, requires_grad, None, strides)
 
 
 def _new(maker: Any) -> Any:
-    def method(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+    def method(
+        self: Any,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        pin_memory: bool = False,
+    ) -> Any:
         """As the function of that name, with this tensor's type and device by default."""
-        return maker(*size, dtype=dtype or self._k.dtype, device=device if device is not None else self._k.device,
-                     requires_grad=requires_grad)  # fmt: skip
+        return maker(
+            *size,
+            dtype=dtype or self._k.dtype,
+            device=device if device is not None else self._k.device,
+            requires_grad=requires_grad,
+        )
 
     return method
 
@@ -121,37 +210,80 @@ for _name, _maker in (("new_empty", empty), ("new_zeros", zeros), ("new_ones", o
 
 
 @face("new_full", spaces=())
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def new_full(
+    self: Any,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Any:
     """As `full`, with this tensor's type and device by default."""
-    return full.body(size, fill_value, dtype=dtype or self._k.dtype,
-                     device=device if device is not None else self._k.device, requires_grad=requires_grad)  # fmt: skip
+    return full.body(
+        size,
+        fill_value,
+        dtype=dtype or self._k.dtype,
+        device=device if device is not None else self._k.device,
+        requires_grad=requires_grad,
+    )
 
 
 @face("new_tensor", spaces=())
-def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def new_tensor(
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """As `tensor`, with this tensor's type and device by default."""
-    return tensor.body(data, dtype=dtype or self._k.dtype,
-                       device=device if device is not None else self._k.device, requires_grad=requires_grad)  # fmt: skip
+    return tensor.body(
+        data,
+        dtype=dtype or self._k.dtype,
+        device=device if device is not None else self._k.device,
+        requires_grad=requires_grad,
+    )
 
 
 @face("empty_strided", method=False)
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Uninitialised, with explicit strides (elements)."""
     shape, strides = sizes_of((tuple(size),)), tuple(stride)
     if len(shape) != len(strides):
-        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides"
+            f" ({len(strides)})"
+        )
     t = compute.empty(shape, dtype or dt.get_default_dtype(), devices.as_device(device), strides)
     return finish(t, requires_grad)
 
 
 @face("new_empty_strided", spaces=())
-def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
-                      requires_grad: bool = False) -> Any:  # fmt: skip
+def new_empty_strided(
+    self: Any,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """As `empty_strided`, with this tensor's type and device by default."""
-    return empty_strided.body(size, stride, dtype=dtype or self._k.dtype,
-                              device=device if device is not None else self._k.device, requires_grad=requires_grad)  # fmt: skip
+    return empty_strided.body(
+        size,
+        stride,
+        dtype=dtype or self._k.dtype,
+        device=device if device is not None else self._k.device,
+        requires_grad=requires_grad,
+    )
 
 
 # ---- from data ----------------------------------------------------------------------------------
@@ -161,13 +293,16 @@ def from_array(a: np.ndarray, what: str = "from_numpy") -> Tensor:
     """A tensor that shares a NumPy array's memory."""
     if any(s < 0 and n != 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise ValueError(
-            f"{what}: At least one stride in the given numpy array is negative, and tensors with negative strides "
-            "are not currently supported. (You can probably work around this by making a copy of your array with "
-            "array.copy().)"
+            f"{what}: At least one stride in the given numpy array is negative, and tensors with"
+            " negative strides are not currently supported. (You can probably work around this by"
+            " making a copy of your array with array.copy().)"
         )
     d = dt.from_numpy(a.dtype, what)
     if any(s % a.itemsize for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
-        raise ValueError(f"{what}: given numpy array strides not a multiple of the element byte size. Copy the numpy array first.")
+        raise ValueError(
+            f"{what}: given numpy array strides not a multiple of the element byte size. Copy the"
+            " numpy array first."
+        )
     if any(s < 0 for s in a.strides):  # size 1: the stride says nothing
         strides = layout.contiguous_strides(a.shape)
         a = np.lib.stride_tricks.as_strided(a, a.shape, tuple(s * a.itemsize for s in strides))
@@ -190,7 +325,11 @@ def from_numpy(array: Any) -> Any:
 def array_of(data: Any, dtype: Any, what: str) -> np.ndarray:
     """Python data as an array, with PyTorch's choice of type and its errors."""
     if isinstance(data, np.ndarray):
-        d = dt.from_numpy(data.dtype, what) if data.dtype.byteorder in "=|" or data.dtype.isnative else None
+        d = (
+            dt.from_numpy(data.dtype, what)
+            if data.dtype.byteorder in "=|" or data.dtype.isnative
+            else None
+        )
         if d is None:
             dt.from_numpy(data.dtype, what)
         return np.array(data, dtype=dtype.np if dtype else None, order="C")
@@ -199,11 +338,22 @@ def array_of(data: Any, dtype: Any, what: str) -> np.ndarray:
         return np.array(data, dtype=d.np)
     if isinstance(data, (bool, int, float, complex)):
         d = dtype or dt.of_scalar(data)
-        return compute.scalar_array(data, d) if not (d.category == dt.INT and isinstance(data, float)) else np.array(int(data), d.np)
+        return (
+            compute.scalar_array(data, d)
+            if not (d.category == dt.INT and isinstance(data, float))
+            else np.array(int(data), d.np)
+        )
     if isinstance(data, str) or data is None:
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'" if isinstance(data, str)
-                        else f"{what}: could not infer dtype of NoneType")
-    if isinstance(data, (list, tuple, range)) or hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        raise TypeError(
+            f"new(): invalid data type '{type(data).__name__}'"
+            if isinstance(data, str)
+            else f"{what}: could not infer dtype of NoneType"
+        )
+    if (
+        isinstance(data, (list, tuple, range))
+        or hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+    ):
         return _sequence(data, dtype, what)
     if hasattr(data, "__array__"):
         return array_of(np.asarray(data), dtype, what)
@@ -220,8 +370,10 @@ def _sequence(data: Any, dtype: Any, what: str) -> np.ndarray:
         kinds = [_number_dtype(x) for x in flat]
         flat = [x.item() if not isinstance(x, (bool, int, float, complex)) else x for x in flat]
     else:
-        kinds = [dt.of_scalar(x) if isinstance(x, (bool, int, float, complex)) else _refuse(x) for x in
-                 {type(x): x for x in flat}.values()]
+        kinds = [
+            dt.of_scalar(x) if isinstance(x, (bool, int, float, complex)) else _refuse(x)
+            for x in {type(x): x for x in flat}.values()
+        ]
     if dtype is None:
         dtype = dt.get_default_dtype() if not kinds else kinds[0]
         for k in kinds[1:]:
@@ -231,7 +383,9 @@ def _sequence(data: Any, dtype: Any, what: str) -> np.ndarray:
         ints = [int(x) for x in flat]
         for x in ints:
             if not info.min <= x <= info.max:
-                raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {x}")
+                raise RuntimeError(
+                    f"value cannot be converted to type {dtype.name} without overflow: {x}"
+                )
         return np.array(ints, dtype.np).reshape(shape)
     if dtype.category == dt.FLOAT and any(isinstance(x, complex) for x in flat):
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
@@ -275,13 +429,18 @@ def _shape_of(data: Any) -> tuple[int, ...]:
 def _flatten(data: Any, shape: tuple[int, ...], depth: int, out: list[Any]) -> None:
     if depth == len(shape):
         if _is_sequence(data):
-            raise TypeError(f"only integer tensors of a single element can be converted to an index: {data!r:.60}")
+            raise TypeError(
+                "only integer tensors of a single element can be converted to an index:"
+                f" {data!r:.60}"
+            )
         out.append(data)
         return
     if not _is_sequence(data):
         raise TypeError(f"not a sequence at dim {depth}: {type(data).__name__}")
     if len(data) != shape[depth]:
-        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
+        raise ValueError(
+            f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})"
+        )
     if depth == len(shape) - 1 and isinstance(data, (list, tuple)):
         if any(_is_sequence(x) for x in data):
             raise ValueError(f"expected scalars at dim {depth + 1}, got a sequence")
@@ -292,7 +451,14 @@ def _flatten(data: Any, shape: tuple[int, ...], depth: int, out: list[Any]) -> N
 
 
 @face("tensor", method=False)
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """A new tensor with a copy of the data: numbers, nested sequences, arrays, tensors."""
     if isinstance(data, Tensor):
         r = aten.clone(aten.detach(data))
@@ -304,19 +470,29 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 @face("scalar_tensor", method=False)
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """A 0-d tensor of the default type."""
-    return tensor.body(s, dtype=dtype or dt.get_default_dtype(), device=device, requires_grad=requires_grad)
+    return tensor.body(
+        s, dtype=dtype or dt.get_default_dtype(), device=device, requires_grad=requires_grad
+    )
 
 
 @face("as_tensor", method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """As `tensor`, but shares memory with tensors and NumPy arrays where possible."""
     if isinstance(data, Tensor):
-        return aten.to(data, dtype=dtype, device=device) if dtype is not None or device is not None else data
+        return (
+            aten.to(data, dtype=dtype, device=device)
+            if dtype is not None or device is not None
+            else data
+        )
     if isinstance(data, np.ndarray):
         t = from_array(data, "as_tensor")
-        return aten.to(t, dtype=dtype, device=device) if dtype is not None or device is not None else t
+        return (
+            aten.to(t, dtype=dtype, device=device) if dtype is not None or device is not None else t
+        )
     return tensor.body(data, dtype=dtype, device=device)
 
 
@@ -324,8 +500,18 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 @face("arange", method=False)
-def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
-           device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """start, start + step, … below end."""
     if end is None:
         start, end = 0, start
@@ -339,8 +525,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype
     if dtype is None:
         integers = all(isinstance(x, (int, np.integer)) for x in (start, end, step))
         dtype = dt.int64 if integers else dt.get_default_dtype()
-    n = max(0, math.ceil((end - start) / step)) if not all(isinstance(x, int) for x in (start, end, step)) else max(
-        0, -((start - end) // step))  # fmt: skip
+    n = (
+        max(0, math.ceil((end - start) / step))
+        if not all(isinstance(x, int) for x in (start, end, step))
+        else max(0, -((start - end) // step))
+    )
     dev = devices.as_device(device)
     if dev.type == "meta":
         return finish(compute.empty((n,), dtype, dev), requires_grad)
@@ -353,8 +542,18 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype
 
 
 @face("linspace", method=False)
-def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """`steps` values from start to end, both included."""
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))  # type: ignore[attr-defined]
     if steps < 0:
@@ -369,18 +568,26 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
         step = w((w(end) - w(start)) / w(steps - 1))
         i = np.arange(steps)
         half = steps // 2
-        a = np.where(i < half, w(start) + step * i.astype(w), w(end) - step * (steps - 1 - i).astype(w)).astype(d.np)
+        a = np.where(
+            i < half, w(start) + step * i.astype(w), w(end) - step * (steps - 1 - i).astype(w)
+        ).astype(d.np)
     t = compute.wrap_on(a, devices.as_device(device))
     return into_out(t, out) if out is not None else finish(t, requires_grad)
 
 
 @face("eye", method=False)
-def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Ones on the diagonal, zeros elsewhere."""
     d = dtype or dt.get_default_dtype()
     t = compute.wrap_on(np.eye(n, n if m is None else m, dtype=d.np), devices.as_device(device))
     return into_out(t, out) if out is not None else finish(t, requires_grad)
-
-
-

@@ -22,18 +22,27 @@ def _square(name: str, a: Any) -> None:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if a.shape[-1] != a.shape[-2]:
         raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
+            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by"
+            f" {a.shape[-1]} matrices"
         )
     if a.dtype.kind not in "fc":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype.name}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype.name}"
+        )
 
 
 def _lapack(name: str, fn: Any, *args: Any) -> Any:
     try:
         return fn(*args)
     except np.linalg.LinAlgError as e:
-        what = "The factorization could not be completed because the input is not positive-definite" if (
-            name == "linalg.cholesky") else "The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."  # fmt: skip
+        what = (
+            "The factorization could not be completed because the input is not positive-definite"
+            if (name == "linalg.cholesky")
+            else (
+                "The diagonal element 1 is zero, the inversion could not be completed because the"
+                " input matrix is singular."
+            )
+        )
         raise LinAlgError(f"{name}: {what} ({e})") from None
 
 
@@ -55,8 +64,11 @@ def cofactor_backward(g: Any, a: Any) -> Any:
         for j in range(n):
             keep_i = [r for r in range(n) if r != i]
             keep_j = [c for c in range(n) if c != j]
-            minor = aten.index_select(aten.index_select(a, -2, aten.tensor(keep_i, dtype=_int64())), -1,
-                                      aten.tensor(keep_j, dtype=_int64()))  # fmt: skip
+            minor = aten.index_select(
+                aten.index_select(a, -2, aten.tensor(keep_i, dtype=_int64())),
+                -1,
+                aten.tensor(keep_j, dtype=_int64()),
+            )
             row.append(aten.linalg_det(minor) * (-1) ** (i + j))
         rows.append(aten.stack(row, -1))
     return aten.unsqueeze(aten.unsqueeze(g, -1), -1) * aten.conj(aten.stack(rows, -2))
@@ -66,16 +78,28 @@ def _int64() -> Any:
     return aten.arange(0).dtype
 
 
-@op("linalg_det(Tensor A) -> Tensor", method=False, public=False, vjp={"A": "det_backward(g, A, result)"},
-    meta=lambda a: MetaArray(a.shape[:-2], a.dtype), grad_name="LinalgDetBackward0")  # fmt: skip
+@op(
+    "linalg_det(Tensor A) -> Tensor",
+    method=False,
+    public=False,
+    vjp={"A": "det_backward(g, A, result)"},
+    meta=lambda a: MetaArray(a.shape[:-2], a.dtype),
+    grad_name="LinalgDetBackward0",
+)
 def linalg_det(xp: Any, a: Any) -> Any:
     """The determinants of square matrices: (…, n, n) → (…)."""
     _square("linalg.det", a)
     return np.asarray(xp.linalg.det(a))
 
 
-@op("linalg_inv(Tensor A) -> Tensor", method=False, public=False, vjp={"A": "inv_backward(g, result)"},
-    meta=lambda a: MetaArray(a.shape, a.dtype), grad_name="LinalgInvExBackward0")  # fmt: skip
+@op(
+    "linalg_inv(Tensor A) -> Tensor",
+    method=False,
+    public=False,
+    vjp={"A": "inv_backward(g, result)"},
+    meta=lambda a: MetaArray(a.shape, a.dtype),
+    grad_name="LinalgInvExBackward0",
+)
 def linalg_inv(xp: Any, a: Any) -> Any:
     """The inverses of square matrices."""
     _square("linalg.inv", a)
@@ -88,9 +112,14 @@ def inv_backward(g: Any, inverse: Any) -> Any:
     return -(h @ g @ h)
 
 
-@op("linalg_solve(Tensor A, Tensor B) -> Tensor", method=False, public=False,
+@op(
+    "linalg_solve(Tensor A, Tensor B) -> Tensor",
+    method=False,
+    public=False,
     vjp={"A": "-solve_outer(solve_adjoint(A, g), result)", "B": "solve_adjoint(A, g)"},
-    meta=lambda a, b: MetaArray(b.shape, a.dtype), grad_name="LinalgSolveExBackward0")  # fmt: skip
+    meta=lambda a, b: MetaArray(b.shape, a.dtype),
+    grad_name="LinalgSolveExBackward0",
+)
 def linalg_solve(xp: Any, a: Any, b: Any) -> Any:
     """X with A X = B: (…, n, n), (…, n, k) → (…, n, k); a vector B gives a vector."""
     _square("linalg.solve", a)
@@ -112,8 +141,14 @@ def solve_outer(gb: Any, x: Any) -> Any:
     return gb @ aten.transpose(aten.conj(x), -2, -1)
 
 
-@op("linalg_cholesky(Tensor self) -> Tensor", method=False, public=False, vjp={"self": "cholesky_backward(g, result)"},
-    meta=lambda a: MetaArray(a.shape, a.dtype), grad_name="LinalgCholeskyExBackward0")  # fmt: skip
+@op(
+    "linalg_cholesky(Tensor self) -> Tensor",
+    method=False,
+    public=False,
+    vjp={"self": "cholesky_backward(g, result)"},
+    meta=lambda a: MetaArray(a.shape, a.dtype),
+    grad_name="LinalgCholeskyExBackward0",
+)
 def linalg_cholesky(xp: Any, a: Any) -> Any:
     """L with A = L Lᴴ, lower triangular."""
     _square("linalg.cholesky", a)
@@ -122,12 +157,15 @@ def linalg_cholesky(xp: Any, a: Any) -> Any:
 
 @vjp_helper
 def cholesky_backward(g: Any, factor: Any) -> Any:
-    """Murray (2016), "Differentiation of the Cholesky decomposition", https://arxiv.org/abs/1602.07527"""
+    """Murray (2016), "Differentiation of the Cholesky decomposition",
+    https://arxiv.org/abs/1602.07527"""
     h = aten.transpose(aten.conj(factor), -2, -1)
     phi = aten.tril(h @ g)
     phi = phi - 0.5 * aten.diag_embed(aten.diagonal(phi, 0, -2, -1))
     s = aten.linalg_solve(h, phi)
-    s = aten.transpose(aten.conj(aten.linalg_solve(h, aten.transpose(aten.conj(s), -2, -1))), -2, -1)
+    s = aten.transpose(
+        aten.conj(aten.linalg_solve(h, aten.transpose(aten.conj(s), -2, -1))), -2, -1
+    )
     return 0.5 * (s + aten.transpose(aten.conj(s), -2, -1))
 
 
@@ -154,14 +192,20 @@ def addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     return beta * self + alpha * aten.mv(mat, vec)
 
 
-@composite("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+@composite(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"
+)
 def baddbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     """beta · self + alpha · batch1 @ batch2."""
     return beta * self + alpha * aten.bmm(batch1, batch2)
 
 
 def _operands(operands: Any) -> list[Any]:
-    return list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    return (
+        list(operands[0])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple))
+        else list(operands)
+    )
 
 
 @face("einsum", method=False)
@@ -188,7 +232,8 @@ def _parse(equation: str, tensors: list[Any]) -> tuple[list[str], str]:
     inputs = left.split(",")
     if len(inputs) != len(tensors):
         raise RuntimeError(
-            f"einsum(): the number of operands ({len(tensors)}) does not match the equation's ({len(inputs)}): '{equation}'"
+            f"einsum(): the number of operands ({len(tensors)}) does not match the equation's"
+            f" ({len(inputs)}): '{equation}'"
         )
     extra = 0
     for labels, t in zip(inputs, tensors, strict=True):
@@ -201,15 +246,17 @@ def _parse(equation: str, tensors: list[Any]) -> tuple[list[str], str]:
             labels = labels.replace("...", "".join(dots[extra - n :]))
         if len(labels) != t._a.ndim:
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of "
-                f"dimensions ({t._a.ndim}) for an operand of shape {list(t.shape)}"
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match"
+                f" the number of dimensions ({t._a.ndim}) for an operand of shape {list(t.shape)}"
             )
         named.append(labels)
     if arrow:
         output = output.replace("...", "".join(dots))
     else:
         every = "".join(named)
-        output = "".join(dots) + "".join(sorted(c for c in set(every) - set(dots) if every.count(c) == 1))
+        output = "".join(dots) + "".join(
+            sorted(c for c in set(every) - set(dots) if every.count(c) == 1)
+        )
     return named, output
 
 
@@ -250,7 +297,9 @@ def _contract(a: str, x: Any, b: str, y: Any, keep: set[str]) -> tuple[str, Any]
         return n
 
     x = aten.reshape(aten.expand(x, (*lead, *left, *inner)), (flat(lead), flat(left), flat(inner)))
-    y = aten.reshape(aten.expand(y, (*lead, *inner, *right)), (flat(lead), flat(inner), flat(right)))
+    y = aten.reshape(
+        aten.expand(y, (*lead, *inner, *right)), (flat(lead), flat(inner), flat(right))
+    )
     r = aten.reshape(aten.bmm(x, y), (*lead, *left, *right))
     return "".join(batch + only_a + only_b), r
 
@@ -266,8 +315,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     for i, j in zip(da, db, strict=True):
         if a._a.shape[i] != b._a.shape[j]:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a._a.shape[i]} in dim {i} and second has size "
-                f"{b._a.shape[j]} in dim {j}"
+                f"contracted dimensions need to match, but first has size {a._a.shape[i]} in dim"
+                f" {i} and second has size {b._a.shape[j]} in dim {j}"
             )
     rest_a = [d for d in range(a._a.ndim) if d not in da]
     rest_b = [d for d in range(b._a.ndim) if d not in db]
@@ -275,8 +324,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     n = 1
     for d in da:
         n *= a._a.shape[d]
-    x = aten.reshape(aten.permute(a, (*rest_a, *da)), (-1, n) if a._a.size else (a._a.size // max(n, 1), n))
-    y = aten.reshape(aten.permute(b, (*db, *rest_b)), (n, -1) if b._a.size else (n, b._a.size // max(n, 1)))
+    x = aten.reshape(
+        aten.permute(a, (*rest_a, *da)), (-1, n) if a._a.size else (a._a.size // max(n, 1), n)
+    )
+    y = aten.reshape(
+        aten.permute(b, (*db, *rest_b)), (n, -1) if b._a.size else (n, b._a.size // max(n, 1))
+    )
     return aten.reshape(aten.mm(x, y), shape)
-
-

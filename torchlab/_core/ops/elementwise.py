@@ -18,8 +18,14 @@ special = lazy("scipy.special")
 
 
 def _float(name: str, vjp: str, expr: str | None = None, kernel: Any = None, **facts: Any) -> Any:
-    return unary(name, kernel or getattr(np, name), promote="float", vjp={"self": vjp},
-                 expr=expr or f"{name}(self)", **facts)  # fmt: skip
+    return unary(
+        name,
+        kernel or getattr(np, name),
+        promote="float",
+        vjp={"self": vjp},
+        expr=expr or f"{name}(self)",
+        **facts,
+    )
 
 
 exp = _float("exp", "g * conj_of(result)", autocast="float32")
@@ -30,8 +36,12 @@ log2 = _float("log2", "g / (self * 0.6931471805599453)")
 log10 = _float("log10", "g / (self * 2.302585092994046)")
 log1p = _float("log1p", "g / (self + 1)")
 sqrt = _float("sqrt", "g / (2 * conj_of(result))")
-rsqrt = _float("rsqrt", "-0.5 * g * result.pow(3)", "1 / sqrt(self)",
-               lambda xp, a, out=None: xp.true_divide(a.dtype.type(1), xp.sqrt(a), out=out))  # fmt: skip
+rsqrt = _float(
+    "rsqrt",
+    "-0.5 * g * result.pow(3)",
+    "1 / sqrt(self)",
+    lambda xp, a, out=None: xp.true_divide(a.dtype.type(1), xp.sqrt(a), out=out),
+)
 sin = _float("sin", "g * cos(conj_of(self))")
 cos = _float("cos", "-g * sin(conj_of(self))")
 tan = _float("tan", "g * (1 + conj_of(result) * conj_of(result))")
@@ -68,8 +78,15 @@ def _digamma(xp: Any, a: Any, out: Any = None) -> Any:
 digamma = unary("digamma", _digamma, promote="float", vjp={"self": "g * _polygamma(self, 1)"})
 
 
-@pointwise("_polygamma(Tensor self, int order) -> Tensor", promote="float", public=False, inplace=False, out=False,
-           vjp={"self": "g * _polygamma(self, order + 1)"}, grad_name="PolygammaBackward0")  # fmt: skip
+@pointwise(
+    "_polygamma(Tensor self, int order) -> Tensor",
+    promote="float",
+    public=False,
+    inplace=False,
+    out=False,
+    vjp={"self": "g * _polygamma(self, order + 1)"},
+    grad_name="PolygammaBackward0",
+)
 def _polygamma(xp: Any, a: Any, order: int, out: Any = None) -> Any:
     """The derivative of digamma of this order."""
     return into(special.polygamma(order, a).astype(a.dtype), out)
@@ -84,14 +101,25 @@ def _sigmoid(xp: Any, a: Any, out: Any = None) -> Any:
     return xp.reciprocal(r, out=r)
 
 
-sigmoid = unary("sigmoid", _sigmoid, promote="float", expr="1 / (1 + exp(-self))", vjp={"self": "sigmoid_backward(g, result)"},
-                spaces=("torch", "special"))  # fmt: skip
+sigmoid = unary(
+    "sigmoid",
+    _sigmoid,
+    promote="float",
+    expr="1 / (1 + exp(-self))",
+    vjp={"self": "sigmoid_backward(g, result)"},
+    spaces=("torch", "special"),
+)
 alias("expit", "sigmoid")
 
 
-@pointwise("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", inplace=False, out=False, public=False,
-           expr="grad_output * (1 - output * output)",
-           vjp={"grad_output": "tanh_backward(g, output)", "output": "g * (-2 * output * grad_output)"})  # fmt: skip
+@pointwise(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    inplace=False,
+    out=False,
+    public=False,
+    expr="grad_output * (1 - output * output)",
+    vjp={"grad_output": "tanh_backward(g, output)", "output": "g * (-2 * output * grad_output)"},
+)
 def tanh_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
     """grad · (1 − y²)."""
     r = xp.multiply(y, y)
@@ -101,9 +129,17 @@ def tanh_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
     return xp.multiply(g, r, out=out)
 
 
-@pointwise("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", inplace=False, out=False, public=False,
-           expr="grad_output * (1 - output) * output",
-           vjp={"grad_output": "sigmoid_backward(g, output)", "output": "g * (grad_output * (1 - 2 * output))"})  # fmt: skip
+@pointwise(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    inplace=False,
+    out=False,
+    public=False,
+    expr="grad_output * (1 - output) * output",
+    vjp={
+        "grad_output": "sigmoid_backward(g, output)",
+        "output": "g * (grad_output * (1 - 2 * output))",
+    },
+)
 def sigmoid_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
     """grad · y · (1 − y)."""
     r = (1 - y) * y
@@ -123,11 +159,20 @@ def _rounding(f: Any) -> Any:
 floor = unary("floor", _rounding(np.floor), expr="floor(self)", vjp={"self": "zeros_like(g)"})
 ceil = unary("ceil", _rounding(np.ceil), expr="ceil(self)", vjp={"self": "zeros_like(g)"})
 trunc = unary("trunc", _rounding(np.trunc), expr="trunc(self)", vjp={"self": "zeros_like(g)"})
-frac = unary("frac", lambda xp, a, out=None: xp.subtract(a, xp.trunc(a), out=out), expr="self - trunc(self)", vjp={"self": "g"})
+frac = unary(
+    "frac",
+    lambda xp, a, out=None: xp.subtract(a, xp.trunc(a), out=out),
+    expr="self - trunc(self)",
+    vjp={"self": "g"},
+)
 alias("fix", "trunc")
 
 
-@pointwise("round.decimals(Tensor self, *, int decimals=0) -> Tensor", vjp={"self": "zeros_like(g)"}, grad_name="RoundBackward1")
+@pointwise(
+    "round.decimals(Tensor self, *, int decimals=0) -> Tensor",
+    vjp={"self": "zeros_like(g)"},
+    grad_name="RoundBackward1",
+)
 def round_decimals(xp: Any, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round half to even."""
     if a.dtype.kind in "iu":
@@ -153,16 +198,33 @@ class _ReluUfunc:
 
 
 _relu.fast_ufunc = _ReluUfunc()  # type: ignore[attr-defined]
-relu = unary("relu", _relu, expr="where(self < 0, 0, self)", vjp={"self": "threshold_backward(g, result, 0)"},
-             spaces=("torch", "nn.functional"), doc="max(self, 0); NaN stays.")  # fmt: skip
+relu = unary(
+    "relu",
+    _relu,
+    expr="where(self < 0, 0, self)",
+    vjp={"self": "threshold_backward(g, result, 0)"},
+    spaces=("torch", "nn.functional"),
+    doc="max(self, 0); NaN stays.",
+)
 
 
-@pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", inplace=False, out=False,
-           public=False, expr="where(self <= threshold, 0, grad_output)",
-           vjp={"grad_output": "threshold_backward(g, self, threshold)"})  # fmt: skip
+@pointwise(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    inplace=False,
+    out=False,
+    public=False,
+    expr="where(self <= threshold, 0, grad_output)",
+    vjp={"grad_output": "threshold_backward(g, self, threshold)"},
+)
 def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None) -> Any:
     """grad where x > threshold (NaN lets it through), else 0."""
-    if xp is np and g.dtype == x.dtype == np.float32 and g.shape == x.shape and g.ndim and g.flags.c_contiguous:
+    if (
+        xp is np
+        and g.dtype == x.dtype == np.float32
+        and g.shape == x.shape
+        and g.ndim
+        and g.flags.c_contiguous
+    ):
         # Masking the bits: where() with a number takes four times as long.
         bits = np.less_equal(x, np.float32(threshold)).astype(np.int32)
         bits -= 1
@@ -175,7 +237,9 @@ def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None)
 
 
 def _compare(name: str, ufunc: Any, symbol: str, dunder: str) -> Any:
-    return binary(name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", inplace=True)
+    return binary(
+        name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", inplace=True
+    )
 
 
 eq = _compare("eq", np.equal, "==", "__eq__")
@@ -184,7 +248,13 @@ lt = _compare("lt", np.less, "<", "__lt__")
 le = _compare("le", np.less_equal, "<=", "__le__")
 gt = _compare("gt", np.greater, ">", "__gt__")
 ge = _compare("ge", np.greater_equal, ">=", "__ge__")
-for _new, _old in (("not_equal", "ne"), ("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge")):
+for _new, _old in (
+    ("not_equal", "ne"),
+    ("less", "lt"),
+    ("less_equal", "le"),
+    ("greater", "gt"),
+    ("greater_equal", "ge"),
+):
     alias(_new, _old)
 
 
@@ -193,7 +263,14 @@ def _test(name: str, expr: str) -> Any:
         return getattr(xp, name)(a, out=out)
 
     kernel.__name__ = name
-    return unary(name, kernel, promote="bool", inplace=False, expr=expr, out=name not in ("isnan", "isinf", "isfinite"))
+    return unary(
+        name,
+        kernel,
+        promote="bool",
+        inplace=False,
+        expr=expr,
+        out=name not in ("isnan", "isinf", "isfinite"),
+    )
 
 
 isnan = _test("isnan", "self != self")
@@ -213,21 +290,29 @@ def _logical(name: str) -> Any:
 logical_and = _logical("logical_and")
 logical_or = _logical("logical_or")
 logical_xor = _logical("logical_xor")
-logical_not = unary("logical_not", lambda xp, a, out=None: xp.logical_not(a, out=out), promote="bool")
+logical_not = unary(
+    "logical_not", lambda xp, a, out=None: xp.logical_not(a, out=out), promote="bool"
+)
 
 
 def _bits(name: str, ufunc: Any, *py: str) -> Any:
     def kernel(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         if a.dtype.kind not in "iub":
-            raise RuntimeError(f'"{name}_cpu" not implemented for \'{_dtype_name(a)}\'')
+            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{_dtype_name(a)}'")
         return getattr(xp, ufunc.__name__)(a, b, out=out)
 
     return binary(name, kernel, py=py)
 
 
 def _dtype_name(a: Any) -> str:
-    return {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-            "complex64": "ComplexFloat", "complex128": "ComplexDouble"}.get(a.dtype.name, a.dtype.name)  # fmt: skip
+    return {
+        "float32": "Float",
+        "float64": "Double",
+        "float16": "Half",
+        "bfloat16": "BFloat16",
+        "complex64": "ComplexFloat",
+        "complex128": "ComplexDouble",
+    }.get(a.dtype.name, a.dtype.name)
 
 
 bitwise_and = _bits("bitwise_and", np.bitwise_and, "__and__", "__rand__", "__iand__")
@@ -243,16 +328,34 @@ bitwise_not = unary("bitwise_not", np.invert, py=("__invert__",))
 
 def _extreme(name: str, ufunc: Any, expr: str, better: str) -> Any:
     return binary(
-        name, ufunc, expr=expr,
-        vjp={"self": f"extreme_backward(g, self {better} other, self == other)",
-             "other": f"extreme_backward(g, other {better} self, self == other)"},
-    )  # fmt: skip
+        name,
+        ufunc,
+        expr=expr,
+        vjp={
+            "self": f"extreme_backward(g, self {better} other, self == other)",
+            "other": f"extreme_backward(g, other {better} self, self == other)",
+        },
+    )
 
 
 maximum = _extreme("maximum", np.maximum, "maximum(self, other)", ">")
 minimum = _extreme("minimum", np.minimum, "minimum(self, other)", "<")
-fmax = binary("fmax", np.fmax, vjp={"self": "masked(g, (self >= other) | isnan(other))", "other": "masked(g, ~((self >= other) | isnan(other)))"})
-fmin = binary("fmin", np.fmin, vjp={"self": "masked(g, (self <= other) | isnan(other))", "other": "masked(g, ~((self <= other) | isnan(other)))"})
+fmax = binary(
+    "fmax",
+    np.fmax,
+    vjp={
+        "self": "masked(g, (self >= other) | isnan(other))",
+        "other": "masked(g, ~((self >= other) | isnan(other)))",
+    },
+)
+fmin = binary(
+    "fmin",
+    np.fmin,
+    vjp={
+        "self": "masked(g, (self <= other) | isnan(other))",
+        "other": "masked(g, ~((self <= other) | isnan(other)))",
+    },
+)
 
 
 @exact
@@ -266,8 +369,9 @@ def _where_method(self: Any, condition: Any, other: Any) -> Any:
 
 
 @face("where", method=_where_method)
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
-    """Elements of `input` where the condition holds, of `other` elsewhere. With the condition alone:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """Elements of `input` where the condition holds, of `other` elsewhere. With the condition
+    alone:
     the indices where it holds."""
     if input is None and other is None:
         return aten.nonzero(condition, as_tuple=True)
@@ -277,10 +381,14 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 
 where_self = pointwise(
-    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", public=False, inplace=False,
-    promote="where", expr="where(condition, self, other)",
-    vjp={"self": "masked(g, condition)", "other": "masked(g, ~condition)"}, grad_name="WhereBackward0",
-)(_where)  # fmt: skip
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    public=False,
+    inplace=False,
+    promote="where",
+    expr="where(condition, self, other)",
+    vjp={"self": "masked(g, condition)", "other": "masked(g, ~condition)"},
+    grad_name="WhereBackward0",
+)(_where)
 
 
 @exact
@@ -289,13 +397,16 @@ def _masked_fill(xp: Any, a: Any, mask: Any, value: Any, out: Any = None) -> Any
 
 
 masked_fill = pointwise(
-    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", promote="masked_fill", out=False,
-    expr="where(mask, value, self)", vjp={"self": "masked(g, ~mask)", "value": "masked(g, mask)"},
-)(_masked_fill)  # fmt: skip
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    promote="masked_fill",
+    out=False,
+    expr="where(mask, value, self)",
+    vjp={"self": "masked(g, ~mask)", "value": "masked(g, mask)"},
+)(_masked_fill)
 
 
 @face("clamp", spaces=("torch",))
-def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Limit to [min, max]: numbers or tensors; NaN wins; max wins over min."""
     _check_bounds(min, max)
     if out is not None:
@@ -304,7 +415,7 @@ def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> An
 
 
 @face("clamp_")
-def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:
     """In-place `clamp`."""
     _check_bounds(min, max)
     return _clamp_op(min, max).inplace(*_bounds(self, min, max))
@@ -324,19 +435,28 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
 
 
 clamp_both = pointwise(
-    "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor", public=False, grad_name="ClampBackward1",
+    "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor",
+    public=False,
+    grad_name="ClampBackward1",
     expr="minimum(maximum(self, min), max)",
-    vjp={"self": "masked(g, (self >= min) & (self <= max))", "min": "masked(g, (min < max) & (self < min))",
-         "max": "masked(g, (self > max) | (max < min))"},
-)(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))  # fmt: skip
+    vjp={
+        "self": "masked(g, (self >= min) & (self <= max))",
+        "min": "masked(g, (min < max) & (self < min))",
+        "max": "masked(g, (self > max) | (max < min))",
+    },
+)(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))
 clamp_min = pointwise(
-    "clamp_min(Tensor self, Tensor min) -> Tensor", grad_name="ClampMinBackward0", expr="maximum(self, min)",
+    "clamp_min(Tensor self, Tensor min) -> Tensor",
+    grad_name="ClampMinBackward0",
+    expr="maximum(self, min)",
     vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
-)(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))  # fmt: skip
+)(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
 clamp_max = pointwise(
-    "clamp_max(Tensor self, Tensor max) -> Tensor", grad_name="ClampMaxBackward0", expr="minimum(self, max)",
+    "clamp_max(Tensor self, Tensor max) -> Tensor",
+    grad_name="ClampMaxBackward0",
+    expr="minimum(self, max)",
     vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
-)(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))  # fmt: skip
+)(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))
 alias("clip", "clamp")
 
 
@@ -346,12 +466,21 @@ def _atan2(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 _atan2.fast_ufunc = np.arctan2  # type: ignore[attr-defined]
 atan2 = binary(
-    "atan2", _atan2, promote="float", expr="atan2(self, other)",
-    vjp={"self": "g * (other / (self * self + other * other))", "other": "g * (-self / (self * self + other * other))"},
-)  # fmt: skip
-hypot = binary("hypot", np.hypot, vjp={"self": "g * (self / result)", "other": "g * (other / result)"})
+    "atan2",
+    _atan2,
+    promote="float",
+    expr="atan2(self, other)",
+    vjp={
+        "self": "g * (other / (self * self + other * other))",
+        "other": "g * (-self / (self * self + other * other))",
+    },
+)
+hypot = binary(
+    "hypot", np.hypot, vjp={"self": "g * (self / result)", "other": "g * (other / result)"}
+)
 logaddexp = binary(
-    "logaddexp", np.logaddexp, vjp={"self": "g * exp(self - result)", "other": "g * exp(other - result)"}, promote="float",
-)  # fmt: skip
-
-
+    "logaddexp",
+    np.logaddexp,
+    vjp={"self": "g * exp(self - result)", "other": "g * exp(other - result)"},
+    promote="float",
+)

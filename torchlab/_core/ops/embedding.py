@@ -48,8 +48,9 @@ def _in_range(indices: Any, n: int) -> None:
     public=False,
     meta=_meta,
     vjp={
-        "weight": "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, "
-        "scale_grad_by_freq)"
+        "weight": (
+            "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)"
+        )
     },
 )
 def embedding_op(
@@ -269,9 +270,11 @@ def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
     meta=_bag_meta,
     grad_name="EmbeddingBagBackward0",
     vjp={
-        "weight, per_sample_weights": "embedding_bag_backward(g, weight, indices, bag, count, "
-        "mode, per_sample_weights, "
-        "scale_grad_by_freq, needs)"
+        "weight, per_sample_weights": (
+            "embedding_bag_backward(g, weight, indices, bag, count, "
+            "mode, per_sample_weights, "
+            "scale_grad_by_freq, needs)"
+        )
     },
 )
 def embedding_bag_op(

@@ -202,7 +202,7 @@ def _index(dim: Any, name: str) -> int:
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), "
             "but expected one of: "
-            f"(), (Tensor other), (int dim, bool keepdim = False)"
+            "(), (Tensor other), (int dim, bool keepdim = False)"
         ) from None
 
 

@@ -37,13 +37,13 @@ def _checked(a: Any, dim: int, index: Any, name: str, like: str, source: Any = N
     if max(index.ndim, 1) != max(a.ndim, 1):
         raise RuntimeError(
             f"{name}: Index tensor must have the same number of dimensions as {like} tensor: "
-            f"index has shape "
+            "index has shape "
             f"{list(index.shape)}, {like} {list(a.shape)}"
         )
     if source is not None and max(index.ndim, 1) != max(source.ndim, 1):
         raise RuntimeError(
             f"{name}: Index tensor must have the same number of dimensions as src tensor: index "
-            f"has shape "
+            "has shape "
             f"{list(index.shape)}, src {list(source.shape)}"
         )
     sizes, wanted = a.shape or (1,), index.shape or (1,)
@@ -51,7 +51,7 @@ def _checked(a: Any, dim: int, index: Any, name: str, like: str, source: Any = N
     if source is None and not fits:
         raise RuntimeError(
             f"{name}: Size does not match at dimension expected index {list(index.shape)} to be "
-            f"no larger than self "
+            "no larger than self "
             f"{list(a.shape)} apart from dimension {dim}"
         )
     if source is not None and (
@@ -214,9 +214,11 @@ def _scatter_op(self: Any, src: Any, value: Any, reduce: Any) -> tuple[Any, tupl
     tensor = hasattr(given, "_k")
     if reduce is not None:
         return scatter_combined, (
-            given
-            if tensor
-            else aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device),
+            (
+                given
+                if tensor
+                else aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device)
+            ),
             reduce,
         )
     return (scatter_src if tensor else scatter_value), (given,)
@@ -274,8 +276,9 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     out=True,
     meta=_like,
     vjp={
-        "self, src": "scatter_reduce_backward(g, self, dim, index, src, "
-        "reduce, include_self, result, needs)"
+        "self, src": (
+            "scatter_reduce_backward(g, self, dim, index, src, reduce, include_self, result, needs)"
+        )
     },
 )
 def scatter_reduce(
@@ -284,7 +287,7 @@ def scatter_reduce(
     """self combined with `src` at the places `index` names: sum, prod, mean, amax or amin."""
     if reduce not in REDUCES:
         raise RuntimeError(
-            f"scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got "
+            "scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce}."
         )
     dim = _checked(a, dim, index, "scatter_reduce", "self", src)
@@ -388,7 +391,7 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None, *, out: Any = None)
     """As `gather`, with the other dimensions broadcast; without `dim` on the flattened tensor."""
     if indices._k.dtype is not dt.int64:
         raise RuntimeError(
-            f"take_along_dim(): dtype of indices should be Long but got "
+            "take_along_dim(): dtype of indices should be Long but got "
             f"{indices._k.dtype.scalar_name}"
         )
     if dim is None:
@@ -396,7 +399,7 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None, *, out: Any = None)
     n = self._a.ndim
     if n != indices._a.ndim:
         raise RuntimeError(
-            f"torch.take_along_dim(): input and indices should have the same number of "
+            "torch.take_along_dim(): input and indices should have the same number of "
             f"dimensions, but got {n} "
             f"dimensions for input, and {indices._a.ndim} dimensions for indices"
         )

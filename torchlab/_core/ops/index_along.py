@@ -15,7 +15,6 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops.kernels import meta_like
 from torchlab._core.ops._places import (
     Places,
     scalar_name,
@@ -23,6 +22,7 @@ from torchlab._core.ops._places import (
     written_row_major,
 )
 from torchlab._core.ops._scatter import reduce_at
+from torchlab._core.ops.kernels import meta_like
 
 
 def _vector(index: Any, name: str) -> Any:
@@ -105,8 +105,8 @@ def _same(a: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, in
     if source.dtype != a.dtype:
         raise RuntimeError(
             f"{name}: self ({scalar_name(a)}) and source ({scalar_name(source)}) must have the "
-            f"same scalar type"
-            f" (self and source expected to have the same dtype)"
+            "same scalar type"
+            " (self and source expected to have the same dtype)"
         )
     return a, dim, index, source
 
@@ -117,7 +117,7 @@ def _shapes(a: Any, dim: int, index: Any, source: Any, name: str) -> None:
     ):
         raise RuntimeError(
             f"{name}: source tensor shape must match self tensor shape, excluding the specified "
-            f"dimension. Got "
+            "dimension. Got "
             f"self.shape = {list(a.shape)} source.shape = {list(source.shape)}"
         )
     if source.shape[dim] != index.size:
@@ -225,7 +225,7 @@ def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
     """self with the slices at `index` set to a tensor without dimensions."""
     if value.ndim:
         raise RuntimeError(
-            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
     _fill(xp, a, dim, index, value.astype(a.dtype))
@@ -265,8 +265,10 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
     out=True,
     meta=_like,
     vjp={
-        "self, source": "index_reduce_backward(g, self, dim, index, source, "
-        "reduce, include_self, result, needs)"
+        "self, source": (
+            "index_reduce_backward(g, self, dim, index, source, "
+            "reduce, include_self, result, needs)"
+        )
     },
 )
 def index_reduce(
@@ -275,7 +277,7 @@ def index_reduce(
     """self combined with the slices of `source` at `index`: prod, mean, amax or amin."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
     r = a.copy(order="C")

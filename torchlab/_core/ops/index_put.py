@@ -1,7 +1,8 @@
 """Reading and writing at index tensors and masks: index, index_put, masked_select, masked_scatter,
 nonzero, take, put.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#indexing-slicing-joining-mutating-ops
+Source of the semantics:
+https://docs.pytorch.org/docs/2.13/torch.html#indexing-slicing-joining-mutating-ops
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops.kernels import meta_like
 from torchlab._core.ops._places import (
     Places,
     add_at,
@@ -24,6 +24,7 @@ from torchlab._core.ops._places import (
     scalar_name,
     written,
 )
+from torchlab._core.ops.kernels import meta_like
 
 
 def _index_meta(a: Any, indices: Any) -> Any:
@@ -123,7 +124,7 @@ def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = Fal
     if not _fits(values.shape, p.shape):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of "
+            "indexing result of "
             f"shape {list(p.shape)}"
         )
     p.check()
@@ -201,7 +202,7 @@ def masked_scatter(xp: Any, a: Any, mask: Any, source: Any) -> Any:
     _bool(mask, "masked_scatter", "mask")
     if a.dtype != source.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got "
+            "masked_scatter: expected self and source to have same dtypes but got "
             f"{scalar_name(a)} and {scalar_name(source)}"
         )
     shape = layout.broadcast_shapes(a.shape, mask.shape, op="masked_scatter")
@@ -210,7 +211,7 @@ def masked_scatter(xp: Any, a: Any, mask: Any, source: Any) -> Any:
     if source.size < count:
         raise RuntimeError(
             f"masked_scatter: source has {source.size} elements, fewer than the {count} ones in "
-            f"the mask "
+            "the mask "
             "(Number of elements of source < number of ones in mask)"
         )
     r = xp.broadcast_to(a, shape).copy(order="C") if shape != a.shape else a.copy(order="C")
@@ -299,7 +300,7 @@ def _flat_index(xp: Any, a: Any, index: Any, name: str) -> Any:
         if low < -a.size or high >= a.size:
             raise IndexError(
                 f"{name}: out of range: index {low if low < -a.size else high} with {a.size} "
-                f"elements"
+                "elements"
             )
     return xp.where(index < 0, index + a.size, index)
 
@@ -341,7 +342,7 @@ def put(xp: Any, a: Any, index: Any, source: Any, accumulate: bool = False) -> N
         )
     if index.size != source.size:
         raise RuntimeError(
-            f"put_(): Expected source and index to have the same number of elements, but got "
+            "put_(): Expected source and index to have the same number of elements, but got "
             f"{source.size} and {index.size}"
         )
     at = _flat_index(xp, a, index, "put_").ravel()

@@ -3,7 +3,8 @@
 Basic indexing gives views, advanced indexing copies; PyTorch's rules, errors and grad_fn names.
 Without recording, a basic index is one NumPy index and one view; under recording it is the chain of
 selects, slices and unsqueezes that PyTorch records.
-Source: https://docs.pytorch.org/docs/2.13/tensors.html, https://numpy.org/doc/stable/user/basics.indexing.html
+Source: https://docs.pytorch.org/docs/2.13/tensors.html,
+https://numpy.org/doc/stable/user/basics.indexing.html
 """
 
 from __future__ import annotations
@@ -242,9 +243,11 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
             "tensor to a number"
         )
     entries = [
-        x
-        if x is None or isinstance(x, (int, np.integer, slice, Tensor)) or x is Ellipsis
-        else _as_index(x, self)
+        (
+            x
+            if x is None or isinstance(x, (int, np.integer, slice, Tensor)) or x is Ellipsis
+            else _as_index(x, self)
+        )
         for x in _entries(index)
     ]
     count = sum(map(_dims_of, entries))

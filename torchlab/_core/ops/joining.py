@@ -1,6 +1,7 @@
 """Joining and splitting: cat, stack and their shorthands, tensor_split, meshgrid and products.
 
-Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#indexing-slicing-joining-mutating-ops
+Source of the semantics:
+https://docs.pytorch.org/docs/2.13/torch.html#indexing-slicing-joining-mutating-ops
 """
 
 from __future__ import annotations

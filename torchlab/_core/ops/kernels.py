@@ -112,6 +112,7 @@ def channel_grads_meta(g: Any, x: Any, *rest: Any) -> Any:
 
 # ---- losses -------------------------------------------------------------------------------------
 
+
 def constant(op: str, **arguments: Any) -> None:
     """Refuse arguments that want a gradient where the operator has none for them."""
     for name, t in arguments.items():
@@ -138,7 +139,21 @@ def reduction_number(reduction: Any, size_average: Any = None, reduce: Any = Non
 
 
 __all__ = [
-    "MEAN", "NONE", "SUM", "as_format_of", "axes", "channel_grads_meta", "constant", "exact",
-    "fast", "into", "is_int", "moments", "np", "per_channel", "reduction_number", "row_dot",
+    "MEAN",
+    "NONE",
+    "SUM",
+    "as_format_of",
+    "axes",
+    "channel_grads_meta",
+    "constant",
+    "exact",
+    "fast",
+    "into",
+    "is_int",
+    "moments",
+    "np",
+    "per_channel",
+    "reduction_number",
+    "row_dot",
     "row_sum",
-]  # fmt: skip
+]

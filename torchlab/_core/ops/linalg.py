@@ -23,8 +23,8 @@ def same_dtype(name: str, *arrays: Any) -> None:
         if a.dtype != first:
             names = [dt.from_numpy(x.dtype).scalar_name for x in (arrays[0], a)]
             raise RuntimeError(
-                f"{name}: expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; convert one "
-                "of them with .to()"
+                f"{name}: expected m1 and m2 to have the same dtype, but got: {names[0]} !="
+                f" {names[1]}; convert one of them with .to()"
             )
 
 
@@ -42,7 +42,8 @@ def _mm_shape(a: Any, b: Any) -> tuple[int, int]:
         raise RuntimeError(f"mm: mat2 must be a matrix, but its shape is {list(b.shape)}")
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
-            f"mm: mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+            f"mm: mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and"
+            f" {b.shape[0]}x{b.shape[1]})"
         )
     return a.shape[0], b.shape[1]
 
@@ -68,8 +69,13 @@ def conj(x: Any) -> Any:
     return aten.conj(x) if x._k.dtype.is_complex else x
 
 
-@op("mm(Tensor self, Tensor mat2) -> Tensor", out=True, autocast="lower", vjp={"self": "mm_left(g, mat2, self.strides)", "mat2": "mm_right(g, self, mat2.strides)"},
-    meta=lambda a, b: MetaArray(_mm_shape(a, b), a.dtype))  # fmt: skip
+@op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    out=True,
+    autocast="lower",
+    vjp={"self": "mm_left(g, mat2, self.strides)", "mat2": "mm_right(g, self, mat2.strides)"},
+    meta=lambda a, b: MetaArray(_mm_shape(a, b), a.dtype),
+)
 def mm(xp: Any, a: Any, b: Any) -> Any:
     """The product of two matrices: (n, k) @ (k, m) → (n, m)."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -80,26 +86,42 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _wide(a: Any, b: Any) -> bool:
-    """Whether a few rows meet a large transposed matrix (a linear layer's weight): BLAS is then up to a
+    """Whether a few rows meet a large transposed matrix (a linear layer's weight): BLAS is then up
+    to a
     third faster with the sides exchanged, (bᵀ aᵀ)ᵀ."""
     rows, columns = a.shape[0], b.shape[1]
-    return columns >= 2 * rows and rows > 1 and b.size >= 16384 and b.flags.f_contiguous and not b.flags.c_contiguous
+    return (
+        columns >= 2 * rows
+        and rows > 1
+        and b.size >= 16384
+        and b.flags.f_contiguous
+        and not b.flags.c_contiguous
+    )
 
 
 def _bmm_shape(a: Any, b: Any) -> tuple[int, int, int]:
     if a.ndim != 3 or b.ndim != 3:
-        raise RuntimeError(f"bmm: batch1 and batch2 must be 3D tensors, got {list(a.shape)} and {list(b.shape)}")
+        raise RuntimeError(
+            f"bmm: batch1 and batch2 must be 3D tensors, got {list(a.shape)} and {list(b.shape)}"
+        )
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise RuntimeError(
-            f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] but got: "
-            f"[{b.shape[0]}, {b.shape[1]}]."
+            f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]},"
+            f" {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}]."
         )
     return a.shape[0], a.shape[1], b.shape[2]
 
 
-@op("bmm(Tensor self, Tensor mat2) -> Tensor", out=True, autocast="lower",
-    vjp={"self": "bmm(g, transpose(conj_of(mat2), 1, 2))", "mat2": "bmm(transpose(conj_of(self), 1, 2), g)"},
-    meta=lambda a, b: MetaArray(_bmm_shape(a, b), a.dtype))  # fmt: skip
+@op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    out=True,
+    autocast="lower",
+    vjp={
+        "self": "bmm(g, transpose(conj_of(mat2), 1, 2))",
+        "mat2": "bmm(transpose(conj_of(self), 1, 2), g)",
+    },
+    meta=lambda a, b: MetaArray(_bmm_shape(a, b), a.dtype),
+)
 def bmm(xp: Any, a: Any, b: Any) -> Any:
     """Batches of matrix products: (b, n, k) @ (b, k, m) → (b, n, m)."""
     _bmm_shape(a, b)
@@ -107,29 +129,42 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
     return xp.matmul(a, b)
 
 
-@op("mv(Tensor self, Tensor vec) -> Tensor", out=True, autocast="lower",
+@op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    out=True,
+    autocast="lower",
     vjp={"self": "ger(g, conj_of(vec))", "vec": "mv(t(conj_of(self)), g)"},
-    meta=lambda a, b: MetaArray((a.shape[0],), a.dtype))  # fmt: skip
+    meta=lambda a, b: MetaArray((a.shape[0],), a.dtype),
+)
 def mv(xp: Any, a: Any, b: Any) -> Any:
     """Matrix times vector: (n, k) @ (k) → (n)."""
     if a.ndim != 2 or b.ndim != 1:
-        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {list(a.shape)} and {list(b.shape)}")
+        raise RuntimeError(
+            f"mv: vector + matrix @ vector expected, got {list(a.shape)} and {list(b.shape)}"
+        )
     if a.shape[1] != b.shape[0]:
-        raise RuntimeError(f"mv: size mismatch, got input ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
+        raise RuntimeError(
+            f"mv: size mismatch, got input ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})"
+        )
     same_dtype("mv", a, b)
     return a.dot(b)
 
 
-@op("dot(Tensor self, Tensor tensor) -> Tensor", out=True, autocast="lower",
-    vjp={"self": "g * conj_of(tensor)", "tensor": "g * conj_of(self)"}, meta=lambda a, b: MetaArray((), a.dtype))  # fmt: skip
+@op(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    out=True,
+    autocast="lower",
+    vjp={"self": "g * conj_of(tensor)", "tensor": "g * conj_of(self)"},
+    meta=lambda a, b: MetaArray((), a.dtype),
+)
 def dot(xp: Any, a: Any, b: Any) -> Any:
     """The inner product of two vectors."""
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.shape != b.shape:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to have the same number of "
-            "elements, but got different numbers"
+            f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to"
+            " have the same number of elements, but got different numbers"
         )
     same_dtype("dot", a, b)
     return np.asarray(a.dot(b))
@@ -139,7 +174,9 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
 def ger(self: Any, vec2: Any) -> Any:
     """The outer product of two vectors."""
     if self._a.ndim != 1 or vec2._a.ndim != 1:
-        raise RuntimeError(f"outer: Expected 1-D argument, got {self._a.ndim}-D and {vec2._a.ndim}-D")
+        raise RuntimeError(
+            f"outer: Expected 1-D argument, got {self._a.ndim}-D and {vec2._a.ndim}-D"
+        )
     return aten.mul(aten.unsqueeze(self, 1), vec2)
 
 
@@ -156,10 +193,17 @@ def _scaled(g: Any, number: Any) -> Any:
 vjp_helper(_scaled)
 
 
-@op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", out=True, autocast="lower",
-    vjp={"self": "_scaled(g, beta)", "mat1": "_scaled(mm_left(g, mat2, mat1.strides), alpha)",
-         "mat2": "_scaled(mm_right(g, mat1, mat2.strides), alpha)"},
-    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_mm_shape(a, b), a.dtype))  # fmt: skip
+@op(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out=True,
+    autocast="lower",
+    vjp={
+        "self": "_scaled(g, beta)",
+        "mat1": "_scaled(mm_left(g, mat2, mat1.strides), alpha)",
+        "mat2": "_scaled(mm_right(g, mat1, mat2.strides), alpha)",
+    },
+    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_mm_shape(a, b), a.dtype),
+)
 def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """beta · self + alpha · mat1 @ mat2."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -168,7 +212,9 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         same_dtype("addmm", a, b, c)
     shape = (a.shape[0], b.shape[1])
     if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
-        raise RuntimeError(f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}")
+        raise RuntimeError(
+            f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}"
+        )
     if alpha == beta == 1 and xp is np and _wide(a, b):
         return np.add(b.T.dot(a.T).T, c, order="C")
     r = a.dot(b)
@@ -192,8 +238,9 @@ def matmul(self: Any, other: Any) -> Any:
     if n == 2 and m == 1:
         return mv.call(self, other)
     if n == 0 or m == 0:
-        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
-                           f"{n}D and {m}D")
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {n}D and {m}D"
+        )
     if n == 1 and m == 2:
         return aten.squeeze(mm.call(aten.unsqueeze(self, 0), other), 0)
     if n >= 3 and m <= 2:  # one matrix for all: fold the batch into the rows
@@ -224,8 +271,12 @@ def rmatmul(self: Any, other: Any) -> Any:
     return matmul.function(other, self)
 
 
-@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", spaces=("nn.functional",), method=False)
-def linear(input: Any, weight: Any, bias: Any) -> Any:  # noqa: A002
+@composite(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    spaces=("nn.functional",),
+    method=False,
+)
+def linear(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weightᵀ + bias: (…, in) → (…, out), weight (out, in)."""
     n = input._a.ndim
     if bias is not None and n == 2:

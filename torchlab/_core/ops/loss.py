@@ -406,9 +406,11 @@ def kl_div(
     number = (
         SUM
         if batchmean
-        else reduction
-        if type(reduction) is int
-        else reduction_number(reduction, size_average, reduce)
+        else (
+            reduction
+            if type(reduction) is int
+            else reduction_number(reduction, size_average, reduce)
+        )
     )
     values = aten.exp(target) * (target - self) if log_target else _entropy(target) - target * self
     total = _reduced(values, number)

@@ -156,8 +156,9 @@ def _declare(suffix: str, grad_name: str) -> tuple[Any, Any]:
         public=False,
         meta=_grad_like_input,
         vjp={
-            "grad_output": "nll_double_backward(g, target, weight, reduction, ignore_index, "
-            "total_weight)"
+            "grad_output": (
+                "nll_double_backward(g, target, weight, reduction, ignore_index, total_weight)"
+            )
         },
     )(_nll_backward)
     forward = op(
@@ -168,8 +169,10 @@ def _declare(suffix: str, grad_name: str) -> tuple[Any, Any]:
         meta=_nll_meta,
         grad_name=grad_name,
         vjp={
-            "self": f"nll_loss{suffix}_backward(g0, self, target, weight, reduction, "
-            "ignore_index, result1)"
+            "self": (
+                f"nll_loss{suffix}_backward(g0, self, target, weight, reduction, "
+                "ignore_index, result1)"
+            )
         },
     )(_nll)
     return forward, backward

@@ -90,8 +90,9 @@ def _layer_decomposed(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps
     autocast="float32",
     decompose=_layer_decomposed,
     vjp={
-        "input, weight, bias": "layer_norm_backward(g0, input, normalized_shape, result1, "
-        "result2, weight, eps, needs)"
+        "input, weight, bias": (
+            "layer_norm_backward(g0, input, normalized_shape, result1, result2, weight, eps, needs)"
+        )
     },
 )
 def native_layer_norm(
@@ -255,8 +256,9 @@ def _group_meta(
     meta=_group_meta,
     autocast="float32",
     vjp={
-        "input, weight, bias": "group_norm_backward(g0, input, result1, result2, weight, group, "
-        "eps, needs)"
+        "input, weight, bias": (
+            "group_norm_backward(g0, input, result1, result2, weight, group, eps, needs)"
+        )
     },
 )
 def native_group_norm(

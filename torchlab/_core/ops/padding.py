@@ -38,7 +38,7 @@ def _padded_shape(shape: Any, pad: Any) -> tuple[int, ...]:
         if n + i + j < 0:
             raise RuntimeError(
                 f"The input size {n}, plus negative padding {i} and {j} resulted in a negative "
-                f"output size, which is "
+                "output size, which is "
                 f"invalid. Check dimension {d} of your input."
             )
         out.append(n + i + j)
@@ -89,20 +89,20 @@ def _check(a: Any, pad: Any, dims: int, name: str) -> None:
     if a.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(
             f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 "
-            f"batch size and other "
+            "batch size and other "
             f"non-zero dimensions for input, but got: {list(a.shape)}"
         )
     if any(n == 0 for n in a.shape[-dims - 1 :]):
         raise RuntimeError(
             f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 "
-            f"batch size and other "
+            "batch size and other "
             f"non-zero dimensions for input, but got: {list(a.shape)}"
         )
     for d, (n, (i, j)) in enumerate(zip(a.shape, _pairs(pad, a.ndim), strict=True)):
         if d >= a.ndim - dims and name.startswith("reflection") and (i >= n or j >= n):
             raise RuntimeError(
                 f"{name}: Argument #4: Padding size should be less than the corresponding input "
-                f"dimension, but got: "
+                "dimension, but got: "
                 f"padding ({i}, {j}) at dimension {d} of input {list(a.shape)}"
             )
         if n + i + j < 1 and d >= a.ndim - dims:
@@ -209,7 +209,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     if input._a.ndim not in _SUPPORTED.get(dims, ()):
         raise NotImplementedError(
             f"Padding size {len(pad)} is not supported for {input._a.ndim}D input tensor. "
-            f"Supported combinations for "
+            "Supported combinations for "
             "non-constant padding: 2 for 2D or 3D, 4 for 3D or 4D, 6 for 4D or 5D input."
         )
     if mode == "circular":

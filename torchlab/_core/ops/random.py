@@ -21,12 +21,15 @@ from torchlab._core.ops._making import finish, into_out, sizes_of
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor, preserve_format, strides_of
 
+
 def generator_of(generator: Any) -> Generator:
     """The given generator, or the default one of the process."""
     if generator is None:
         return default_generator
     if not isinstance(generator, Generator):
-        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
     return generator
 
 
@@ -57,7 +60,9 @@ def get_rng_state() -> Any:
 @face("set_rng_state", method=False)
 def set_rng_state(new_state: Any) -> Any:
     """Set the default generator's state."""
-    default_generator.set_state(np.ascontiguousarray(new_state._a if isinstance(new_state, Tensor) else new_state))
+    default_generator.set_state(
+        np.ascontiguousarray(new_state._a if isinstance(new_state, Tensor) else new_state)
+    )
 
 
 def _made(draw: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool, out: Any) -> Any:
@@ -73,31 +78,67 @@ def _float_dtype(dtype: Any) -> dt.dtype:
 
 
 @face("rand", method=False)
-def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def rand(
+    *size: Any,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Uniform numbers in [0, 1): the values PyTorch draws for the same seed."""
     d = _float_dtype(dtype)
     g = generator_of(generator)
-    return _made(lambda n: g.uniform(n, d.np), sizes_of(size, "rand"), d, device, requires_grad, out)
+    return _made(
+        lambda n: g.uniform(n, d.np), sizes_of(size, "rand"), d, device, requires_grad, out
+    )
 
 
 @face("randn", method=False)
-def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def randn(
+    *size: Any,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
     d = _float_dtype(dtype)
     g = generator_of(generator)
     if d.is_complex:
         half = d.to_real()
-        return _made(lambda n: g.normal(2 * n, 0.0, 0.5**0.5, half.np).view(d.np), sizes_of(size, "randn"), d, device,
-                     requires_grad, out)  # fmt: skip
-    return _made(lambda n: g.normal(n, dtype=d.np), sizes_of(size, "randn"), d, device, requires_grad, out)
+        return _made(
+            lambda n: g.normal(2 * n, 0.0, 0.5**0.5, half.np).view(d.np),
+            sizes_of(size, "randn"),
+            d,
+            device,
+            requires_grad,
+            out,
+        )
+    return _made(
+        lambda n: g.normal(n, dtype=d.np), sizes_of(size, "randn"), d, device, requires_grad, out
+    )
 
 
 @face("randint", method=False)
-def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
-            dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-            pin_memory: bool = False) -> Any:  # fmt: skip
+def randint(
+    low: Any = 0,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
     if size is None:
         if high is None or isinstance(high, int):
@@ -107,12 +148,28 @@ def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any 
         low, high = 0, low
     d = dtype or dt.int64
     g = generator_of(generator)
-    return _made(lambda n: g.randint(n, int(low), int(high), d.np), sizes_of((tuple(size),)), d, device, requires_grad, out)
+    return _made(
+        lambda n: g.randint(n, int(low), int(high), d.np),
+        sizes_of((tuple(size),)),
+        d,
+        device,
+        requires_grad,
+        out,
+    )
 
 
 @face("randperm", method=False)
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+def randperm(
+    n: int,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """A random permutation of 0 … n − 1."""
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
@@ -122,9 +179,19 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
 
 
 def _like(maker: Any, name: str) -> None:
-    def like(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-             memory_format: Any = None, generator: Any = None) -> Any:  # fmt: skip
-        r = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format or preserve_format)
+    def like(
+        self: Any,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        generator: Any = None,
+    ) -> Any:
+        r = aten.empty_like(
+            self, dtype=dtype, device=device, memory_format=memory_format or preserve_format
+        )
         getattr(aten, maker)(r, generator=generator)
         return r.requires_grad_() if requires_grad else r
 
@@ -137,16 +204,34 @@ _like("normal_", "randn_like")
 
 
 @face("randint_like", method=False)
-def randint_like(self: Any, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None,
-                 requires_grad: bool = False) -> Any:  # fmt: skip
+def randint_like(
+    self: Any,
+    low: Any,
+    high: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """As `randint`, with the size and type of `input`."""
     if high is None:
         low, high = 0, low
-    return randint.body(low, high, self._a.shape, dtype=dtype or self._k.dtype,
-                        device=device or self._k.device, requires_grad=requires_grad)  # fmt: skip
+    return randint.body(
+        low,
+        high,
+        self._a.shape,
+        dtype=dtype or self._k.dtype,
+        device=device or self._k.device,
+        requires_grad=requires_grad,
+    )
 
 
-@op("_random_write(Tensor self) -> Tensor", family="tensorwise", public=False, vjp={"self": "zeros_like(g)"})
+@op(
+    "_random_write(Tensor self) -> Tensor",
+    family="tensorwise",
+    public=False,
+    vjp={"self": "zeros_like(g)"},
+)
 def _random_write(self: Any) -> Any:
     """The node of a write of random numbers: nothing of the old value is left."""
     return self
@@ -167,7 +252,11 @@ def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
     e = edge_of(t)
     if t._k.device.type != "meta":
         values = draw(t._a.size).reshape(t._a.shape)
-        t._a[...] = values if t._k.device.type != "cuda" else compute.base.backend(t._k.device).xp.asarray(values)
+        t._a[...] = (
+            values
+            if t._k.device.type != "cuda"
+            else compute.base.backend(t._k.device).xp.asarray(values)
+        )
     writes.wrote(t)
     if grad and e is not None:
         if name not in _nodes:
@@ -183,11 +272,15 @@ def _dense(t: Tensor) -> bool:
 
 
 @face("uniform_", spaces=())
-def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **old: Any) -> Any:
+def uniform_(
+    self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **old: Any
+) -> Any:
     """Fill with uniform numbers in [from, to)."""
     from_ = old.pop("from", from_)
     if from_ > to:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}"
+        )
     g = generator_of(generator)
     return fill_random(self, lambda n: g.uniform(n, self._a.dtype, from_, to), "uniform")
 
@@ -228,7 +321,9 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     g = generator_of(generator)
     if isinstance(p, Tensor):
         probabilities = np.broadcast_to(p._a, self._a.shape)
-        return fill_random(self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli")
+        return fill_random(
+            self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli"
+        )
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return fill_random(self, lambda n: g.bernoulli_p(n, float(p)), "bernoulli")
@@ -246,8 +341,17 @@ def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = Non
 
 
 @face("normal", method=False)
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
-           device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Normal numbers with means and standard deviations from tensors or numbers."""
     if size is not None:
         r = aten.empty(size, dtype=dtype, device=device)
@@ -265,22 +369,36 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
 
 
 @face("multinomial")
-def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None) -> Any:
+def multinomial(
+    self: Any,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
+) -> Any:
     """Indices drawn with the probabilities of each row."""
     a = self._a
     if a.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not self._k.dtype.is_floating_point:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {self._k.dtype.scalar_name}")
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got:"
+            f" {self._k.dtype.scalar_name}"
+        )
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > a.shape[-1]:
-        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
     if a.size and (bool((a < 0).any()) or not bool(np.isfinite(a).all())):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if a.size and bool((a.sum(-1) == 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    r = compute.wrap_on(generator_of(generator).multinomial(a, num_samples, replacement), self._k.device)
+    r = compute.wrap_on(
+        generator_of(generator).multinomial(a, num_samples, replacement), self._k.device
+    )
     return into_out(r, out) if out is not None else r
 
 
@@ -288,7 +406,9 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
 def poisson(self: Any, generator: Any = None) -> Any:
     """Poisson numbers with the rates that `input` holds."""
     values = generator_of(generator).poisson(self._a)
-    return compute.wrap_on(np.asarray(values).reshape(self._a.shape).astype(self._a.dtype), self._k.device)
+    return compute.wrap_on(
+        np.asarray(values).reshape(self._a.shape).astype(self._a.dtype), self._k.device
+    )
 
 
 @face("geometric_", spaces=())

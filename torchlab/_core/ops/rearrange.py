@@ -243,7 +243,7 @@ def repeat_interleave(
         repeats = aten.expand(aten.reshape(repeats, (1,)), (self._a.shape[dim],))
     elif repeats._a.shape[0] != self._a.shape[dim]:
         raise RuntimeError(
-            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{repeats._a.shape[0]} and "
             f"input.size({dim}) = {self._a.shape[dim]}"
         )
@@ -272,7 +272,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """Class numbers (int64) as rows of zeros with a one, in a new last dimension."""
     if tensor._k.dtype is not dt.int64:
         raise RuntimeError(
-            f"one_hot is only applicable to index tensor of type LongTensor, but got "
+            "one_hot is only applicable to index tensor of type LongTensor, but got "
             f"{tensor._k.dtype}"
         )
     a = tensor._a

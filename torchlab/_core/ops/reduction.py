@@ -217,8 +217,10 @@ def mean(
     "Tensor",
     tags=("reduction",),
     vjp={
-        "self": "cast_back(expand_reduced(g, self.shape, dim, keepdim) * ~isnan(self), "
-        "self.dtype, self.device)"
+        "self": (
+            "cast_back(expand_reduced(g, self.shape, dim, keepdim) * ~isnan(self), "
+            "self.dtype, self.device)"
+        )
     },
     half=False,
     out=True,

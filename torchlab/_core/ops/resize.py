@@ -78,7 +78,7 @@ def _zero_dim(value: Any) -> None:
     if value.ndim:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
-            f"dimensions."
+            "dimensions."
         )
 
 

@@ -79,8 +79,10 @@ def _softmax(xp: Any, a: Any, dim: int) -> Any:
     decompose=lambda g, y, dim: y * (g - aten.sum(g * y, dim, True)),
     vjp={
         "grad_output": "_softmax_backward_data(g, output, dim)",
-        "output": "g * grad_output - g * (grad_output * output).sum(dim, True) - grad_output * (g "
-        "* output).sum(dim, True)",
+        "output": (
+            "g * grad_output - g * (grad_output * output).sum(dim, True) - grad_output * (g "
+            "* output).sum(dim, True)"
+        ),
     },
 )
 def _softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:

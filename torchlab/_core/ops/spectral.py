@@ -33,9 +33,14 @@ def _sized(shape: Any, dim: int, n: int) -> Any:
     return tuple(s)
 
 
-@op("fft_c2c(Tensor self, int dim, str norm, bool forward) -> Tensor", public=False, half=False,
-    vjp={"self": "fft_c2c(g, dim, opposite_norm(norm), not forward)"}, grad_name="FftC2CBackward0",
-    meta=lambda a, dim, norm, forward: MetaArray(a.shape, a.dtype))  # fmt: skip
+@op(
+    "fft_c2c(Tensor self, int dim, str norm, bool forward) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "fft_c2c(g, dim, opposite_norm(norm), not forward)"},
+    grad_name="FftC2CBackward0",
+    meta=lambda a, dim, norm, forward: MetaArray(a.shape, a.dtype),
+)
 def fft_c2c(xp: Any, a: Any, dim: int, norm: str, forward: bool) -> Any:
     """Complex to complex along one dimension."""
     if a.shape[dim] == 0:
@@ -73,19 +78,25 @@ def _as_complex(x: Any) -> Any:
 
 
 @face("fft", method=False, spaces=("fft",))
-def fft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+def fft(
+    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
+) -> Any:
     """The transform of a complex (or real) signal of n points."""
     return fft_c2c.function(_fitted(_as_complex(self), n, dim), dim, _norms(norm, True), True)
 
 
 @face("ifft", method=False, spaces=("fft",))
-def ifft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+def ifft(
+    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
+) -> Any:
     """The inverse of `fft`."""
     return fft_c2c.function(_fitted(_as_complex(self), n, dim), dim, _norms(norm, False), False)
 
 
 @face("rfft", method=False, spaces=("fft",))
-def rfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+def rfft(
+    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
+) -> Any:
     """The transform of a real signal: the half that is not redundant."""
     if self._k.dtype.is_complex:
         raise RuntimeError("rfft expects a real input tensor, but got " + self._k.dtype.scalar_name)
@@ -94,14 +105,21 @@ def rfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None
 
 
 @face("irfft", method=False, spaces=("fft",))
-def irfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+def irfft(
+    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
+) -> Any:
     """The real signal of n points whose `rfft` this is."""
     x = _as_complex(self)
     n = 2 * (x._a.shape[dim] - 1) if n is None else n
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
     half = _fitted(x, n // 2 + 1, dim)
-    ends = [aten.complex(aten.real(aten.narrow(half, dim, 0, 1)), aten.zeros_like(aten.real(aten.narrow(half, dim, 0, 1))))]
+    ends = [
+        aten.complex(
+            aten.real(aten.narrow(half, dim, 0, 1)),
+            aten.zeros_like(aten.real(aten.narrow(half, dim, 0, 1))),
+        )
+    ]
     middle = aten.narrow(half, dim, 1, (n - 1) // 2) if (n - 1) // 2 else None
     parts = [*ends] + ([middle] if middle is not None else [])
     if n % 2 == 0:

@@ -83,7 +83,7 @@ def _indices(name: str, find: Any) -> None:
 
     indices.__doc__ = (
         f"The row and column numbers ({name[:4]}) of a triangle of a matrix, in "
-        f"row-major order, shape (2, n)."
+        "row-major order, shape (2, n)."
     )
     face(name, method=False)(indices)
 
@@ -153,7 +153,7 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
         )
     if n > 2 and len(set(shape)) > 1:
         raise RuntimeError(
-            f"fill_diagonal_: all dimensions of input must be of equal length, but got "
+            "fill_diagonal_: all dimensions of input must be of equal length, but got "
             f"{list(shape)}"
         )
     strides = self.stride()

@@ -45,9 +45,11 @@ def _bytes_from(a: Any, offset: int) -> Any:
     face_ = a.__array_interface__
     h.owner = a
     h.__array_interface__ = {
-        "data": (face_["data"][0] + offset * a.itemsize, face_["data"][1]), "shape": (a.itemsize,),
-        "typestr": "|u1", "version": 3,
-    }  # fmt: skip
+        "data": (face_["data"][0] + offset * a.itemsize, face_["data"][1]),
+        "shape": (a.itemsize,),
+        "typestr": "|u1",
+        "version": 3,
+    }
     return np.asarray(h)
 
 
@@ -62,10 +64,17 @@ def _sizes(size: Any) -> tuple[int, ...]:
     return tuple(int(x) for x in size) if not isinstance(size, int) else (size,)
 
 
-@view("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", public=False,
-      meta=lambda shape, strides, off, size: (*layout.view(shape, strides, _sizes(size), op="view"), off),
-      inline=("k.contiguous", "self._a.reshape(size)", "k"), grad_name="ViewBackward0",
-      vjp={"self": "reshape(g, self.shape)"})  # fmt: skip
+@view(
+    "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    public=False,
+    meta=lambda shape, strides, off, size: (
+        *layout.view(shape, strides, _sizes(size), op="view"),
+        off,
+    ),
+    inline=("k.contiguous", "self._a.reshape(size)", "k"),
+    grad_name="ViewBackward0",
+    vjp={"self": "reshape(g, self.shape)"},
+)
 def view_(xp: Any, a: Any, size: Any) -> Any:
     """The same elements in another shape; RuntimeError if that needs a copy."""
     shape, strides = layout.view(a.shape, elements(a), _sizes(size), op="view")
@@ -106,13 +115,13 @@ def view_dtype(self: Any, dtype: Any) -> Any:
             )
         if strides_of(self)[-1] != 1:
             raise RuntimeError(
-                f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} (different element sizes), but got "
-                f"{strides_of(self)[-1]}"
+                f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} (different element"
+                f" sizes), but got {strides_of(self)[-1]}"
             )
         if new > old and self._a.shape[-1] % (new // old):
             raise RuntimeError(
-                f"self.size(-1) must be divisible by {new // old} to view {self.dtype} as {dtype} (different "
-                f"element sizes), but got {self._a.shape[-1]}"
+                f"self.size(-1) must be divisible by {new // old} to view {self.dtype} as {dtype}"
+                f" (different element sizes), but got {self._a.shape[-1]}"
             )
     r = alias_of(self)
     r._a = self._a.view(dtype.np)
@@ -132,9 +141,14 @@ def reshape(self: Any, shape: Any) -> Any:
 
 
 unsafe_view = Op(
-    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", family="view", kernel=view_.kernel, meta=view_.meta,
-    vjp={"self": "reshape(g, self.shape)"}, public=False, grad_name="UnsafeViewBackward0",
-)  # fmt: skip
+    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    family="view",
+    kernel=view_.kernel,
+    meta=view_.meta,
+    vjp={"self": "reshape(g, self.shape)"},
+    public=False,
+    grad_name="UnsafeViewBackward0",
+)
 
 
 @composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", spaces=())
@@ -164,20 +178,26 @@ def unflatten(self: Any, dim: int, sizes: Any) -> Any:
     return view_.call(self, layout.unflatten_shape(self._a.shape, dim, tuple(sizes)))
 
 
-@view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", varargs=True,
-      meta=lambda shape, strides, off, dims: (*layout.permute(shape, strides, _sizes(dims)), off),
-      vjp={"self": "permute(g, inverse_permutation(dims))"})  # fmt: skip
+@view(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    varargs=True,
+    meta=lambda shape, strides, off, dims: (*layout.permute(shape, strides, _sizes(dims)), off),
+    vjp={"self": "permute(g, inverse_permutation(dims))"},
+)
 def permute(xp: Any, a: Any, dims: Any) -> Any:
     """Reorder the dimensions."""
-    if len(dims) != a.ndim or len(set(d % a.ndim for d in dims) if a.ndim else ()) != a.ndim:
+    if len(dims) != a.ndim or len({d % a.ndim for d in dims} if a.ndim else ()) != a.ndim:
         layout.permute(a.shape, elements(a), _sizes(dims))
     layout.wrap_dims(dims, a.ndim)
     return a.transpose(dims)
 
 
-@view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-      inline=("self._a.ndim", "self._a.swapaxes(dim0, dim1)", ""),
-      meta=_layout(layout.transpose), vjp={"self": "transpose(g, dim0, dim1)"})  # fmt: skip
+@view(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    inline=("self._a.ndim", "self._a.swapaxes(dim0, dim1)", ""),
+    meta=_layout(layout.transpose),
+    vjp={"self": "transpose(g, dim0, dim1)"},
+)
 def transpose(xp: Any, a: Any, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
     n = a.ndim
@@ -203,7 +223,12 @@ def _t_rule(shape: Any, strides: Any, off: int) -> Any:
     return (shape[::-1], strides[::-1], off)
 
 
-@view("t(Tensor(a) self) -> Tensor(a)", meta=_t_rule, vjp={"self": "t(g)"}, inline=("self._a.ndim <= 2", "self._a.T", ""))
+@view(
+    "t(Tensor(a) self) -> Tensor(a)",
+    meta=_t_rule,
+    vjp={"self": "t(g)"},
+    inline=("self._a.ndim <= 2", "self._a.T", ""),
+)
 def t(xp: Any, a: Any) -> Any:
     """The transpose of a matrix; vectors stay."""
     if a.ndim > 2:
@@ -221,13 +246,23 @@ def _squeeze_rule(shape: Any, strides: Any, off: int, dim: Any = None) -> Any:
 
 
 squeeze_all, squeeze_dim, squeeze_dims = (
-    Op(text, family="view", kernel=_squeeze, meta=_squeeze_rule, public=False, grad_name=f"SqueezeBackward{i}",
-       vjp={"self": "reshape(g, self.shape)"})
-    for i, text in enumerate((
-        "squeeze(Tensor(a) self) -> Tensor(a)", "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-        "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-    ))
-)  # fmt: skip
+    Op(
+        text,
+        family="view",
+        kernel=_squeeze,
+        meta=_squeeze_rule,
+        public=False,
+        grad_name=f"SqueezeBackward{i}",
+        vjp={"self": "reshape(g, self.shape)"},
+    )
+    for i, text in enumerate(
+        (
+            "squeeze(Tensor(a) self) -> Tensor(a)",
+            "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+            "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+        )
+    )
+)
 
 
 @face("squeeze")
@@ -235,19 +270,32 @@ def squeeze(self: Any, dim: Any = None) -> Any:
     """Drop dimensions of size 1: all, or those named."""
     if dim is None:
         return squeeze_all.call(self)
-    return squeeze_dim.call(self, dim) if isinstance(dim, int) else squeeze_dims.call(self, tuple(dim))
+    return (
+        squeeze_dim.call(self, dim) if isinstance(dim, int) else squeeze_dims.call(self, tuple(dim))
+    )
 
 
-@view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", meta=_layout(layout.unsqueeze), vjp={"self": "squeeze(g, dim)"})
+@view(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    meta=_layout(layout.unsqueeze),
+    vjp={"self": "squeeze(g, dim)"},
+)
 def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
     """Insert a dimension of size 1."""
     shape, strides = layout.unsqueeze(a.shape, elements(a), dim)
     return restride(a, shape, strides)
 
 
-@view("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", varargs=True, spaces=(),
-      meta=lambda shape, strides, off, size, implicit=False: (*layout.expand(shape, strides, _sizes(size)), off),
-      vjp={"self": "sum_to(g, self.shape)"})  # fmt: skip
+@view(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    varargs=True,
+    spaces=(),
+    meta=lambda shape, strides, off, size, implicit=False: (
+        *layout.expand(shape, strides, _sizes(size)),
+        off,
+    ),
+    vjp={"self": "sum_to(g, self.shape)"},
+)
 def expand(xp: Any, a: Any, size: Any, implicit: bool) -> Any:
     """Repeat dimensions of size 1 without copying (stride 0); −1 keeps a size."""
     shape, strides = layout.expand(a.shape, elements(a), _sizes(size))
@@ -266,8 +314,11 @@ def broadcast_to(self: Any, size: Any) -> Any:
     return expand.call(self, tuple(size))
 
 
-@view("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", meta=_layout(layout.select, offset=True),
-      vjp={"self": "select_backward(g, self.shape, dim, index)"})  # fmt: skip
+@view(
+    "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    meta=_layout(layout.select, offset=True),
+    vjp={"self": "select_backward(g, self.shape, dim, index)"},
+)
 def select(xp: Any, a: Any, dim: int, index: int) -> Any:
     """The slice at `index` of a dimension, which disappears."""
     if not (-a.ndim <= dim < a.ndim and -a.shape[dim] <= index < a.shape[dim]):
@@ -277,8 +328,13 @@ def select(xp: Any, a: Any, dim: int, index: int) -> Any:
     return a[(*(slice(None),) * dim, index, ...)]
 
 
-@view("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-      public=False, meta=_layout(layout.slice_, offset=True), vjp={"self": "slice_backward(g, self.shape, dim, start, end, step)"})  # fmt: skip
+@view(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1)"
+    " -> Tensor(a)",
+    public=False,
+    meta=_layout(layout.slice_, offset=True),
+    vjp={"self": "slice_backward(g, self.shape, dim, start, end, step)"},
+)
 def slice_(xp: Any, a: Any, dim: int, start: Any, end: Any, step: int) -> Any:
     """start … end of one dimension in steps."""
     if step <= 0:
@@ -296,23 +352,32 @@ def narrow(self: Any, dim: int, start: int, length: int) -> Any:
         raise RuntimeError("narrow(): length must be non-negative.")
     size = self._a.shape[layout.wrap_dim(dim, self._a.ndim)]
     if not -size <= start <= size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_.call(self, dim, start, start + length, 1)
 
 
-@view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", spaces=(),
-      meta=_layout(layout.unfold), vjp={"self": "unfold_backward(g, self.shape, dimension, size, step)"})  # fmt: skip
+@view(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    spaces=(),
+    meta=_layout(layout.unfold),
+    vjp={"self": "unfold_backward(g, self.shape, dimension, size, step)"},
+)
 def unfold(xp: Any, a: Any, dimension: int, size: int, step: int) -> Any:
     """All windows of `size` along a dimension, as a new last dimension."""
     shape, strides = layout.unfold(a.shape, elements(a), dimension, size, step)
     return restride(a, shape, strides)
 
 
-@view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-      meta=_layout(layout.diagonal, offset=True), vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"})  # fmt: skip
+@view(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    meta=_layout(layout.diagonal, offset=True),
+    vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"},
+)
 def diagonal(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     """The diagonal of two dimensions, as the last one."""
     shape, strides, start = layout.diagonal(a.shape, elements(a), 0, offset, dim1, dim2)
@@ -341,8 +406,12 @@ def detach(xp: Any, a: Any) -> Any:
     return a
 
 
-@view("alias(Tensor(a) self) -> Tensor(a)", public=False, vjp={"self": "g"},
-      meta=lambda shape, strides, off: (shape, strides, off))  # fmt: skip
+@view(
+    "alias(Tensor(a) self) -> Tensor(a)",
+    public=False,
+    vjp={"self": "g"},
+    meta=lambda shape, strides, off: (shape, strides, off),
+)
 def alias_op(xp: Any, a: Any) -> Any:
     """The same memory, on the tape."""
     return a
@@ -351,14 +420,16 @@ def alias_op(xp: Any, a: Any) -> Any:
 def _split_points(size: int, step: Any, dim: int, what: str) -> list[tuple[int, int]]:
     if isinstance(step, int):
         if step < 0 or (step == 0 and size):
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+            raise RuntimeError(
+                f"split expects split_size be non-negative, but got split_size={step}"
+            )
         if step == 0:
             return [(0, 0)]
         return [(i, min(i + step, size)) for i in range(0, max(size, 1), step)]
     if sum(step) != size:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
-            f"but got split_sizes={list(step)}"
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at"
+            f" dimension {dim}), but got split_sizes={list(step)}"
         )
     points, at = [], 0
     for n in step:
@@ -372,7 +443,9 @@ def _split_kernel(xp: Any, a: Any, split_size: Any, dim: int) -> Any:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = layout.wrap_dim(dim, a.ndim)
     lead = (slice(None),) * dim
-    return [a[(*lead, slice(i, j))] for i, j in _split_points(a.shape[dim], split_size, dim, "split")]
+    return [
+        a[(*lead, slice(i, j))] for i, j in _split_points(a.shape[dim], split_size, dim, "split")
+    ]
 
 
 def _split_meta(shape: Any, strides: Any, off: int, split_size: Any, dim: int) -> Any:
@@ -384,13 +457,20 @@ def _split_meta(shape: Any, strides: Any, off: int, split_size: Any, dim: int) -
 
 
 split_op = Op(
-    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", family="view",
-    kernel=_split_kernel, meta=_split_meta, public=False, vjp={"self": "split_backward(grads, self.shape, split_size, dim, node)"},
-)  # fmt: skip
+    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+    family="view",
+    kernel=_split_kernel,
+    meta=_split_meta,
+    public=False,
+    vjp={"self": "split_backward(grads, self.shape, split_size, dim, node)"},
+)
 split_sizes = Op(
-    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", family="view",
-    kernel=_split_kernel, meta=_split_meta, vjp={"self": "split_backward(grads, self.shape, split_sizes, dim, node)"},
-)  # fmt: skip
+    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+    family="view",
+    kernel=_split_kernel,
+    meta=_split_meta,
+    vjp={"self": "split_backward(grads, self.shape, split_sizes, dim, node)"},
+)
 
 
 @face("split")
@@ -425,12 +505,16 @@ def _unbind_kernel(xp: Any, a: Any, dim: int) -> Any:
 
 
 unbind_op = Op(
-    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", family="view", kernel=_unbind_kernel, public=False,
+    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    family="view",
+    kernel=_unbind_kernel,
+    public=False,
     meta=lambda shape, strides, off, dim: [
-        layout.select(shape, strides, off, dim, i) for i in range(shape[layout.wrap_dim(dim, len(shape))])
+        layout.select(shape, strides, off, dim, i)
+        for i in range(shape[layout.wrap_dim(dim, len(shape))])
     ],
     vjp={"self": "unbind_backward(grads, self.shape, dim, node)"},
-)  # fmt: skip
+)
 
 
 @face("unbind")
@@ -445,10 +529,14 @@ def as_strided(self: Any, size: Any, stride: Any, storage_offset: int | None = N
     beginning (default: the tensor's own)."""
     size, stride = _sizes(size), _sizes(stride)
     if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: {len(stride)} and {len(size)}"
+        )
     if any(s < 0 for s in stride):
-        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
-                           f"{list(stride)}")
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(stride)}"
+        )
     own = geometry(self)[2]
     offset = own if storage_offset is None else storage_offset
     if offset < 0:
@@ -459,12 +547,16 @@ def as_strided(self: Any, size: Any, stride: Any, storage_offset: int | None = N
     return as_strided_op.call(self, size, stride, offset - own)
 
 
-@view("as_strided.relative(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt relative) -> Tensor(a)", public=False,
-      meta=lambda shape, strides, off, size, stride, rel: (tuple(size), tuple(stride), off + rel),
-      vjp={"self": "as_strided_relative_backward(g, self.shape, self.strides, size, stride, relative)"},
-      grad_name="AsStridedBackward0")  # fmt: skip
+@view(
+    "as_strided.relative(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt relative) ->"
+    " Tensor(a)",
+    public=False,
+    meta=lambda shape, strides, off, size, stride, rel: (tuple(size), tuple(stride), off + rel),
+    vjp={
+        "self": "as_strided_relative_backward(g, self.shape, self.strides, size, stride, relative)"
+    },
+    grad_name="AsStridedBackward0",
+)
 def as_strided_op(xp: Any, a: Any, size: Any, stride: Any, relative: int) -> Any:
     """`as_strided` with the offset counted from the tensor's first element."""
     return restride(a, size, stride, relative)
-
-

@@ -21,8 +21,12 @@ def _meta(shape_at: int) -> Any:
     return lambda *args: MetaArray(args[shape_at], args[0].dtype)
 
 
-@op("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor", public=False,
-    vjp={"grad_output": "select(g, dim, index)"}, meta=_meta(1))  # fmt: skip
+@op(
+    "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    public=False,
+    vjp={"grad_output": "select(g, dim, index)"},
+    meta=_meta(1),
+)
 def select_backward(xp: Any, g: Any, shape: Any, dim: int, index: int) -> Any:
     """Zeros with g at one index."""
     r = _fresh(shape, g, xp)
@@ -30,8 +34,13 @@ def select_backward(xp: Any, g: Any, shape: Any, dim: int, index: int) -> Any:
     return r
 
 
-@op("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
-    public=False, vjp={"grad_output": "slice(g, dim, start, end, step)"}, meta=_meta(1))  # fmt: skip
+@op(
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end,"
+    " SymInt step) -> Tensor",
+    public=False,
+    vjp={"grad_output": "slice(g, dim, start, end, step)"},
+    meta=_meta(1),
+)
 def slice_backward(xp: Any, g: Any, shape: Any, dim: int, start: Any, end: Any, step: int) -> Any:
     """Zeros with g in one slice."""
     r = _fresh(shape, g, xp)
@@ -39,8 +48,13 @@ def slice_backward(xp: Any, g: Any, shape: Any, dim: int, start: Any, end: Any, 
     return r
 
 
-@op("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", public=False,
-    vjp={"grad_output": "diagonal(g, offset, dim1, dim2)"}, meta=_meta(1))  # fmt: skip
+@op(
+    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) ->"
+    " Tensor",
+    public=False,
+    vjp={"grad_output": "diagonal(g, offset, dim1, dim2)"},
+    meta=_meta(1),
+)
 def diagonal_backward(xp: Any, g: Any, shape: Any, offset: int, dim1: int, dim2: int) -> Any:
     """Zeros with g on a diagonal."""
     r = _fresh(shape, g, xp)
@@ -52,8 +66,12 @@ def diagonal_backward(xp: Any, g: Any, shape: Any, offset: int, dim1: int, dim2:
     return r
 
 
-@op("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", public=False,
-    vjp={"grad_in": "unfold(g, dim, size, step)"}, meta=_meta(1))  # fmt: skip
+@op(
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    public=False,
+    vjp={"grad_in": "unfold(g, dim, size, step)"},
+    meta=_meta(1),
+)
 def unfold_backward(xp: Any, g: Any, shape: Any, dim: int, size: int, step: int) -> Any:
     """Every window's gradient added to the place it came from."""
     r = _fresh(shape, g, xp)
@@ -74,11 +92,25 @@ def _positions(size: Any, strides: Any, offset: int) -> Any:
     return np.broadcast_to(at, tuple(size))
 
 
-@op("as_strided_backward(Tensor grad, SymInt[] base_size, SymInt[] base_stride, SymInt base_offset, SymInt[] size, "
-    "SymInt[] stride, SymInt offset) -> Tensor", public=False, meta=_meta(1),
-    vjp={"grad": "as_strided_forward(g, base_size, base_stride, base_offset, size, stride, offset)"})  # fmt: skip
-def as_strided_backward(xp: Any, g: Any, base_size: Any, base_stride: Any, base_offset: int, size: Any, stride: Any,
-                        offset: int) -> Any:  # fmt: skip
+@op(
+    "as_strided_backward(Tensor grad, SymInt[] base_size, SymInt[] base_stride, SymInt base_offset,"
+    " SymInt[] size, SymInt[] stride, SymInt offset) -> Tensor",
+    public=False,
+    meta=_meta(1),
+    vjp={
+        "grad": "as_strided_forward(g, base_size, base_stride, base_offset, size, stride, offset)"
+    },
+)
+def as_strided_backward(
+    xp: Any,
+    g: Any,
+    base_size: Any,
+    base_stride: Any,
+    base_offset: int,
+    size: Any,
+    stride: Any,
+    offset: int,
+) -> Any:
     """The gradient of a base from that of a strided view: cells seen several times add up, and
     where the base itself repeats cells each of them gets its share."""
     if 0 in base_size or 0 in size:
@@ -95,11 +127,25 @@ def as_strided_backward(xp: Any, g: Any, base_size: Any, base_stride: Any, base_
     return xp.asarray(cells[base_at - low].astype(g.dtype, copy=False))
 
 
-@op("as_strided_forward(Tensor grad, SymInt[] base_size, SymInt[] base_stride, SymInt base_offset, SymInt[] size, "
-    "SymInt[] stride, SymInt offset) -> Tensor", public=False, meta=_meta(4),
-    vjp={"grad": "as_strided_backward(g, base_size, base_stride, base_offset, size, stride, offset)"})  # fmt: skip
-def as_strided_forward(xp: Any, x: Any, base_size: Any, base_stride: Any, base_offset: int, size: Any, stride: Any,
-                       offset: int) -> Any:  # fmt: skip
+@op(
+    "as_strided_forward(Tensor grad, SymInt[] base_size, SymInt[] base_stride, SymInt base_offset,"
+    " SymInt[] size, SymInt[] stride, SymInt offset) -> Tensor",
+    public=False,
+    meta=_meta(4),
+    vjp={
+        "grad": "as_strided_backward(g, base_size, base_stride, base_offset, size, stride, offset)"
+    },
+)
+def as_strided_forward(
+    xp: Any,
+    x: Any,
+    base_size: Any,
+    base_stride: Any,
+    base_offset: int,
+    size: Any,
+    stride: Any,
+    offset: int,
+) -> Any:
     """What the strided view shows of a base with these values (a copy)."""
     base_at = _positions(base_size, base_stride, base_offset)
     view_at = _positions(size, stride, offset)
@@ -112,7 +158,9 @@ def as_strided_forward(xp: Any, x: Any, base_size: Any, base_stride: Any, base_o
 
 
 @vjp_helper
-def as_strided_relative_backward(g: Any, shape: Any, strides: Any, size: Any, stride: Any, relative: int) -> Any:
+def as_strided_relative_backward(
+    g: Any, shape: Any, strides: Any, size: Any, stride: Any, relative: int
+) -> Any:
     return aten.as_strided_backward(g, shape, strides, 0, tuple(size), tuple(stride), relative)
 
 

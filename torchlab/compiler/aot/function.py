@@ -40,13 +40,9 @@ class CompiledFunctionBackward(MultiNode):
             unpack(RELEASED, self)
         if grad_enabled():
             raise RuntimeError(
-                (
-                    "torch.compile with aot_autograd does not currently support double "
-                    "backward. Compile with"
-                )(
-                    " backend='aot_eager', or run the function eagerly, where the gradient "
-                    "itself is differentiated."
-                )
+                "torch.compile with aot_autograd does not currently support double backward."
+                " Compile with backend='aot_eager', or run the function eagerly, where the gradient"
+                " itself is differentiated."
             )
         return self.plan.backward(self, grads)
 

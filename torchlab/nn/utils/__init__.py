@@ -1,4 +1,5 @@
-"""The public name space `torchlab.nn.utils`. Source: https://docs.pytorch.org/docs/2.13/nn.html#utilities"""
+"""The public name space `torchlab.nn.utils`. Source:
+https://docs.pytorch.org/docs/2.13/nn.html#utilities"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gradient clipping. Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.utils.clip_grad_norm_.html"""
+"""Gradient clipping. Source:
+https://docs.pytorch.org/docs/2.13/generated/torch.nn.utils.clip_grad_norm_.html"""
 
 from __future__ import annotations
 

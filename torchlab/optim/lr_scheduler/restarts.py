@@ -1,6 +1,7 @@
 """Cosine annealing that starts again and again.
 
-Source: https://docs.pytorch.org/docs/2.13/generated/torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.html
+Source:
+https://docs.pytorch.org/docs/2.13/generated/torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.html
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The public name space `torchlab.utils.data`. Source: https://docs.pytorch.org/docs/2.13/data.html"""
+"""The public name space `torchlab.utils.data`. Source:
+https://docs.pytorch.org/docs/2.13/data.html"""
 
 from __future__ import annotations
 

@@ -81,14 +81,16 @@ def _take(
                     "offset": address - start,
                     "size": block["size"],
                     "requested": block["requested_size"],
-                    "state": "allocated"
-                    if state == ALLOCATED
-                    else "free"
-                    if state == INACTIVE
-                    else "pending",
-                    "owner": ""
-                    if state == INACTIVE
-                    else owners.get(address) or source_text(source),
+                    "state": (
+                        "allocated"
+                        if state == ALLOCATED
+                        else "free"
+                        if state == INACTIVE
+                        else "pending"
+                    ),
+                    "owner": (
+                        "" if state == INACTIVE else owners.get(address) or source_text(source)
+                    ),
                     "source": source,
                 }
             )

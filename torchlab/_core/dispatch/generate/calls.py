@@ -43,8 +43,12 @@ def call(op: Any, variant: str) -> Any:
         env[f"OUT_{ident(op)}"] = _late_out(op)
     if len(op.schema.returns) > 1:
         env[f"R_{ident(op)}"] = return_type(op)
-    fn = compile_source(f"{op.name} ({variant})" if variant != "method" else op.qualname,
-                        "\n".join(lines) + "\n", env, name)  # fmt: skip
+    fn = compile_source(
+        f"{op.name} ({variant})" if variant != "method" else op.qualname,
+        "\n".join(lines) + "\n",
+        env,
+        name,
+    )
     fn.__doc__ = op.doc
     fn.__qualname__ = f"Tensor.{op.name}" if variant == "method" else op.name
     fn.__module__ = "torchlab"
@@ -117,7 +121,12 @@ def _check_tensors(op: Any) -> list[str]:
         lines.append(go)
     for a in op.schema.arguments:
         t, n = a.type, a.name
-        if t.list and t.base in ("int", "SymInt") and t.size and not (op.varargs and a is op.schema.arguments[1]):
+        if (
+            t.list
+            and t.base in ("int", "SymInt")
+            and t.size
+            and not (op.varargs and a is op.schema.arguments[1])
+        ):
             lines.append(f"if type({n}) is int:")
             lines.append(f"    {n} = ({n},) * {t.size}")
     return lines
@@ -141,7 +150,9 @@ def _edges(op: Any) -> list[str]:
 
 def _recording(op: Any) -> str:
     p = nodes.plan(op)
-    need = " or ".join(f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in p.targets)
+    need = " or ".join(
+        f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in p.targets
+    )
     return f"if ({need}) and (not NOGRAD or TLS.grad):"
 
 
@@ -184,10 +195,16 @@ def _general(op: Any, variant: str) -> str:
     lines += [f"if {' and '.join(direct) or 'True'}:", f"    r = K_{i}(np, {', '.join(arguments)})"]
     outputs = len(op.schema.returns)
     if op.schema.returns[0].type.list:
-        lines += ["    result = [wrap(x) for x in r]", "else:", f"    result = execute(OP_{i}, ({_all(op)}))"]
+        lines += [
+            "    result = [wrap(x) for x in r]",
+            "else:",
+            f"    result = execute(OP_{i}, ({_all(op)}))",
+        ]
         if op.vjp:
             lines += _edges(op) + [_recording(op)]
-            lines += ["    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+            lines += [
+                "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
+            ]
             lines += ["    attach_outputs(n, result)"]
         return "\n".join([*lines, "return result"])
     if outputs == 1:
@@ -208,14 +225,25 @@ def _view(op: Any, variant: str) -> str:
     rest = "".join(", " + a.name for a in op.schema.arguments[1:])
     lines = _check_tensors(op)
     many = op.schema.returns[0].type.list
-    kernel = f"K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})"
+    kernel = (
+        f"K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})"
+    )
     lines.append("k = self._k")
     kind = "k.c if r.flags.c_contiguous else k.v"
     if op.inline:
         condition, expression, same = op.inline
-        lines += [f"if k.plain and {condition}:", "    try:", f"        r = {expression}",
-                  f"        rk = {same or kind}", "    except (ValueError, TypeError, IndexError):",  # let the kernel say it
-                  f"        r = {kernel}", f"        rk = {kind}", "else:", f"    r = {kernel}", f"    rk = {kind}"]  # fmt: skip
+        lines += [
+            f"if k.plain and {condition}:",
+            "    try:",
+            f"        r = {expression}",
+            f"        rk = {same or kind}",
+            "    except (ValueError, TypeError, IndexError):",  # let the kernel say it
+            f"        r = {kernel}",
+            f"        rk = {kind}",
+            "else:",
+            f"    r = {kernel}",
+            f"    rk = {kind}",
+        ]
         kind = "rk"
     else:
         lines.append(f"r = {kernel}")
@@ -233,7 +261,9 @@ def _view(op: Any, variant: str) -> str:
             "    v = self",
             "if s.stale or NOGRAD or type(v) is ViewMeta:",
             "    v = view_meta(v, s)",
-            "result._v = None" if op.name == "detach" else "result._v = v",  # never gets its base's history
+            (
+                "result._v = None" if op.name == "detach" else "result._v = v"
+            ),  # never gets its base's history
             "result._g = result._e = None",
         ]
         if op.vjp:
@@ -242,7 +272,9 @@ def _view(op: Any, variant: str) -> str:
         lines += _edges(op)
         if many:
             lines += [_recording(op)]
-            lines += ["    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+            lines += [
+                "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
+            ]
             lines += ["    attach_outputs(n, result)"]
         else:
             lines += _record(op)
@@ -251,7 +283,8 @@ def _view(op: Any, variant: str) -> str:
 
 
 def _tensorwise(op: Any, variant: str) -> str:
-    """The kernel takes and gives tensors (without history): for what concerns devices and formats."""
+    """The kernel takes and gives tensors (without history): for what concerns devices and
+    formats."""
     i = ident(op)
     lines = [*_check_tensors(op), f"result = K_{i}({_all(op)[:-2]})"]
     if op.vjp:
@@ -274,7 +307,10 @@ def _pointwise(op: Any, variant: str) -> str:
         if variant == "dunder" and a is not tensors[0]:
             bad = f"return NotImplemented if not overriding(({n},)) else odd(OP_{i}, ({_all(op)}))"
         optional = f"{n} is not None and " if a.type.optional else ""
-        lines.append(f"if {optional}type({n}) is not T and type({n}) is not P and not isinstance({n}, NUMBERS):")
+        lines.append(
+            f"if {optional}type({n}) is not T and type({n}) is not P and not isinstance({n},"
+            " NUMBERS):"
+        )
         lines.append(f"    {bad}")
     operands = "".join(a.name + ", " for a in tensors)
     values = "".join(a.name + ", " for a in op.schema.arguments if a.type.base != "Tensor")
@@ -291,8 +327,17 @@ def _pointwise(op: Any, variant: str) -> str:
 def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -> list[str]:
     """The inlined call for contiguous host operands of one kind."""
     i = ident(op)
-    lines = [f"r = U_{i}({', '.join(x for x in operands)})", "if type(r) is not ndarray:", "    r = asarray(r)"]
-    lines += ["result = new(T)", "result._a = r", f"result._k = {k}", "result._s = result._v = result._g = None"]
+    lines = [
+        f"r = U_{i}({', '.join(x for x in operands)})",
+        "if type(r) is not ndarray:",
+        "    r = asarray(r)",
+    ]
+    lines += [
+        "result = new(T)",
+        "result._a = r",
+        f"result._k = {k}",
+        "result._s = result._v = result._g = None",
+    ]
     if not op.vjp:
         return [*lines, "result._e = None", "return result"]
     p = nodes.plan(op)
@@ -319,10 +364,16 @@ def _unary(op: Any, variant: str) -> str:
     if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
         return slow
     flag = "fp" if op.promote == "float" else "arith"
-    real = " and not k.dtype.is_complex" if op.promote == "real" else ""  # |z| has another kind than z
+    real = (
+        " and not k.dtype.is_complex" if op.promote == "real" else ""
+    )  # |z| has another kind than z
     body = _fast(op, _result_kind(op), ["self._a"], [("self", "self._e")])
-    c = ["c = type(self)", "if c is T or c is P:", "    k = self._k",
-         f"    if k.{flag}{real} and ((s := self._s) is None or not s.stale):"]  # fmt: skip
+    c = [
+        "c = type(self)",
+        "if c is T or c is P:",
+        "    k = self._k",
+        f"    if k.{flag}{real} and ((s := self._s) is None or not s.stale):",
+    ]
     return "\n".join([*c, *("        " + x for x in body), slow])
 
 
@@ -336,8 +387,12 @@ def _binary(op: Any, variant: str) -> str:
     edges = [(t, f"{t}._e") for t in ("self", "other")]
     both = _fast(op, k, ["self._a", "other._a"], edges)
     values = "".join(a.name + ", " for a in op.schema.arguments[2:])
-    both[:1] = ["try:", "    " + both[0], "except ValueError:",  # shapes that do not broadcast
-                f"    return elementwise(OP_{i}, (self, other), ({values}))"]  # fmt: skip
+    both[:1] = [
+        "try:",
+        "    " + both[0],
+        "except ValueError:",  # shapes that do not broadcast
+        f"    return elementwise(OP_{i}, (self, other), ({values}))",
+    ]
     one = _fast(op, k, ["self._a", "y"], [("self", "self._e"), ("other", "None")])
     extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
     scalars = "c is float or c is int" if flag == "fp" else "(c is float and k.fp) or c is int"
@@ -356,7 +411,9 @@ def _binary(op: Any, variant: str) -> str:
         *("        " + x for x in one),
     ]
     if variant != "method" and variant != "dunder":  # `self` may be a number in the function
-        lines.insert(0, "if not isinstance(self, T):\n    " + f"return core_of(OP_{i})({_all(op)[:-2]})")
+        lines.insert(
+            0, "if not isinstance(self, T):\n    " + f"return core_of(OP_{i})({_all(op)[:-2]})"
+        )
     return "\n".join([*lines, slow])
 
 
@@ -366,6 +423,11 @@ def _fast_alpha(op: Any) -> bool:
 
 
 _BODIES = {
-    "general": _general, "view": _view, "tensorwise": _tensorwise, "composite": _composite, "pointwise": _pointwise, "unary": _unary,
+    "general": _general,
+    "view": _view,
+    "tensorwise": _tensorwise,
+    "composite": _composite,
+    "pointwise": _pointwise,
+    "unary": _unary,
     "binary": _binary,
-}  # fmt: skip
+}

@@ -9,7 +9,8 @@ from torchlab._core.dispatch.generate.source import compile_source
 
 
 def face(f: Any, variant: str) -> Any:
-    """A method or a function around `f.body`. As a function, `self` is called `input`, as PyTorch's."""
+    """A method or a function around `f.body`. As a function, `self` is called `input`, as
+    PyTorch's."""
     if variant == "method":
         return f.method if callable(f.method) else f.body
     parameters = list(inspect.signature(f.body).parameters.values())
@@ -35,7 +36,9 @@ def face(f: Any, variant: str) -> Any:
         shown.append(name if p.default is p.empty else f"{name}=FACE_{key}")
         passed.append(f"{p.name}={name}" if p.kind is p.KEYWORD_ONLY else name)
     env = {f"FACE_{f.name}": f.body}
-    env |= {f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty}
+    env |= {
+        f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+    }
     source = f"def {f.name}({', '.join(shown)}):\n    return FACE_{f.name}({', '.join(passed)})\n"
     fn = compile_source(f"{f.name} (function)", source, env, f.name)
     fn.__doc__ = f.doc

@@ -11,14 +11,18 @@ from torchlab._core.dispatch.generate.source import NAMESPACE, compile_source
 from torchlab._core.tape import MultiNode, Node
 
 _FACTS = {
-    "shape": "{0}._a.shape", "dtype": "{0}._k.dtype", "device": "{0}._k.device", "ndim": "{0}._a.ndim",
+    "shape": "{0}._a.shape",
+    "dtype": "{0}._k.dtype",
+    "device": "{0}._k.device",
+    "ndim": "{0}._a.ndim",
     "strides": "strides_of({0})",
-}  # fmt: skip
+}
 
 
 @dataclass
 class Formula:
-    """One formula: the arguments it differentiates, its text, and what it needs from the forward."""
+    """One formula: the arguments it differentiates, its text, and what it needs from the
+    forward."""
 
     targets: tuple[str, ...]
     text: str
@@ -95,7 +99,11 @@ def plan(op: Any) -> Plan:
                 saved.setdefault(name, []).extend(names)
             elif name in kinds:
                 values[name] = name
-            elif name in facts.found or name in ("g", "grads", "needs", "node") or _grad_number(name) is not None:
+            elif (
+                name in facts.found
+                or name in ("g", "grads", "needs", "node")
+                or _grad_number(name) is not None
+            ):
                 pass
             elif name not in NAMESPACE:
                 NAMESPACE[name] = _resolve(name, op)
@@ -138,8 +146,9 @@ def node_class(op: Any) -> type:
     p = plan(op)
     slots = [f"s_{n}" for n in p.saved]
     extra = [f"v_{n}" for n in p.values] + [f"n_{n}" for n in p.lists]
+    parent = "Node" if p.outputs == 1 and not _list_return(op) else "MultiNode"
     lines = [
-        f"class {p.class_name}({'Node' if p.outputs == 1 and not _list_return(op) else 'MultiNode'}):",
+        f"class {p.class_name}({parent}):",
         f'    """The gradient of {op.text.split(" -> ")[0]}"""',
         f"    __slots__ = {tuple(slots + extra)!r}",
         f"    saves = {tuple(slots)!r}",
@@ -148,7 +157,9 @@ def node_class(op: Any) -> type:
     ]
     if any(not (f.text == "g" or f.text.startswith("g if ") and not f.tensors) for f in p.formulas):
         lines.append("        nx = node.next")
-    numbered = sorted({n for f in p.formulas for n in _names(f.text) if _grad_number(n) is not None})
+    numbered = sorted(
+        {n for f in p.formulas for n in _names(f.text) if _grad_number(n) is not None}
+    )
     for n in numbered:
         lines.append(f"        {n} = g[{n[1:]}]")
     if any("grads" in _names(f.text) for f in p.formulas):
@@ -156,17 +167,27 @@ def node_class(op: Any) -> type:
     for n in p.values:
         lines.append(f"        {n} = node.v_{n}")
     position = _positions(p)
-    shared = [n for n, targets in p.saved.items() if sum(n in f.tensors + f.results for f in p.formulas) > 1]
+    shared = [
+        n
+        for n, targets in p.saved.items()
+        if sum(n in f.tensors + f.results for f in p.formulas) > 1
+    ]
     for n in shared:
         lines.append(f"        {n} = unpack(node.s_{n}, node) if node.s_{n} is not None else None")
-    free = {f.targets[0] for f in p.formulas if f.text == "g"}  # costs nothing: not asked for, not computed
+    free = {
+        f.targets[0] for f in p.formulas if f.text == "g"
+    }  # costs nothing: not asked for, not computed
     for t in p.targets:
-        if t not in free and not any(f.targets == (t,) and f.text.startswith("g if ") for f in p.formulas):
+        if t not in free and not any(
+            f.targets == (t,) and f.text.startswith("g if ") for f in p.formulas
+        ):
             lines.append(f"        g_{t} = None")
     for f in p.formulas:
         if f.text == "g":
             continue
-        if f.text.startswith("g if ") and not f.tensors and not f.results:  # as a rule g itself: do not ask
+        if (
+            f.text.startswith("g if ") and not f.tensors and not f.results
+        ):  # as a rule g itself: do not ask
             lines.append(f"        g_{f.targets[0]} = {f.text}")
             continue
         need = " or ".join(_needed(t, p, position) for t in f.targets)
@@ -175,20 +196,31 @@ def node_class(op: Any) -> type:
             if n not in shared:
                 lines.append(f"            {n} = unpack(node.s_{n}, node)")
         if "needs" in _names(f.text):
-            lines.append(f"            needs = ({', '.join(_needed(t, p, position) for t in f.targets)},)")
+            lines.append(
+                f"            needs = ({', '.join(_needed(t, p, position) for t in f.targets)},)"
+            )
         goal = ", ".join(f"g_{t}" for t in f.targets)
         lines.append(f"            {goal} = {f.text}")
     if not p.lists:
-        lines.append(f"        return ({', '.join('g' if t in free else f'g_{t}' for t in p.targets)},)")
+        lines.append(
+            f"        return ({', '.join('g' if t in free else f'g_{t}' for t in p.targets)},)"
+        )
     else:
         parts = [
-            f"*(g_{t} if g_{t} is not None else (None,) * node.n_{t})" if t in p.lists else
-            "g" if t in free else f"g_{t}"
+            (
+                f"*(g_{t} if g_{t} is not None else (None,) * node.n_{t})"
+                if t in p.lists
+                else "g"
+                if t in free
+                else f"g_{t}"
+            )
             for t in p.targets
         ]
         lines.append(f"        return ({', '.join(parts)},)")
     env = {"Node": Node, "MultiNode": MultiNode}
-    cls = compile_source(f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name)
+    cls = compile_source(
+        f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
+    )
     cls.op = op
     if p.outputs > 1 and not any({"g", "grads"} & _names(f.text) for f in p.formulas):
         cls.used = frozenset(int(n[1:]) for n in numbered)
@@ -228,7 +260,11 @@ def record_lines(op: Any, result: str, *, original: str | None = None) -> list[s
     the tensor named `result` (or `result0` …). `original` replaces `self` where its old value is
     saved by an in-place call."""
     p = plan(op)
-    mixed = {a.name for a in op.schema.arguments if a.type.base == "Tensor" and op.family in ("binary", "pointwise")}
+    mixed = {
+        a.name
+        for a in op.schema.arguments
+        if a.type.base == "Tensor" and op.family in ("binary", "pointwise")
+    }
     lines = ["n = new(NODE_)", "n.hooks = None", "n.seq = seq()"]
     edges = ", ".join(f"*e_{t}" if t in p.lists else f"e_{t}" for t in p.targets)
     lines.append(f"n.next = ({edges},)")
@@ -237,14 +273,18 @@ def record_lines(op: Any, result: str, *, original: str | None = None) -> list[s
     for name, expression in p.values.items():
         tensor = expression.split("._")[0]
         if tensor != expression and tensor in mixed:
-            fallback = {"shape": "()", "dtype": "None", "device": "None", "ndim": "0"}[name.rsplit("_", 1)[1]]
+            fallback = {"shape": "()", "dtype": "None", "device": "None", "ndim": "0"}[
+                name.rsplit("_", 1)[1]
+            ]
             expression = f"{expression} if isinstance({tensor}, T) else {fallback}"
         lines.append(f"n.v_{name} = {expression}")
     kinds = {a.name: a.type for a in op.schema.arguments}
     for name, targets in p.saved.items():
         wanted = list(dict.fromkeys(targets))
         every = set(wanted) >= set(p.targets)
-        need = " or ".join(f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in wanted)
+        need = " or ".join(
+            f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in wanted
+        )
         if name.startswith("result"):
             nr = name[6:] or "0"
             value = f"save_output({name}, {nr})"

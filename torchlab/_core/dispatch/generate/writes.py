@@ -10,7 +10,8 @@ from torchlab._core.dispatch.generate.source import compile_source, ident
 
 
 def inplace_call(op: Any) -> Any:
-    """`x.add_(y)`: checks first, then the kernel writes straight into x, then the tape's new history."""
+    """`x.add_(y)`: checks first, then the kernel writes straight into x, then the tape's new
+    history."""
     i = ident(op)
     names = [a.name for a in op.schema.arguments]
     tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
@@ -56,7 +57,11 @@ def inplace_call(op: Any) -> Any:
             lines.append("        result = self")
         for x in record:
             lines.append("        " + x.replace("NODE_", f"N_{i}"))
-        lines += ["        n.shape = self._a.shape", "        n.k = self._k", "        rebase_history(self, n)"]
+        lines += [
+            "        n.shape = self._a.shape",
+            "        n.k = self._k",
+            "        rebase_history(self, n)",
+        ]
     lines.append("    return self")
     env = {f"OP_{i}": op}
     if op.vjp:
@@ -91,6 +96,8 @@ def out_call(op: Any) -> Any:
         body = f"    return elementwise_out(OP_{i}, ({operands[0]}), ({operands[1]}), out)"
     else:
         body = f"    return general_out(OP_{i}, ({every}), out)"
-    fn = compile_source(f"{op.qualname} (out=)", f"{head}\n{body}\n", {f"OP_{i}": op}, f"{op.name}_out")
+    fn = compile_source(
+        f"{op.qualname} (out=)", f"{head}\n{body}\n", {f"OP_{i}": op}, f"{op.name}_out"
+    )
     fn.op = op
     return fn
