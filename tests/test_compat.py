@@ -15,12 +15,11 @@ from torchlab import compat
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch as if it had not been imported, and everything as it was afterwards."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    saved = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "torch"}
-    for name in saved:
-        del sys.modules[name]
+    # Through monkeypatch, so that what a test sets is undone before these come back.
+    for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
     yield
     compat.uninstall()
-    sys.modules.update(saved)
 
 
 @pytest.fixture

@@ -95,7 +95,12 @@ class CompiledProgram:
                 f"{self.program.name} takes {len(self._expected)} arrays, got {len(arrays)}"
             )
         for array, (buffer, shape, strides, dtype) in zip(arrays, self._expected, strict=True):
-            if array.shape != shape or array.dtype != dtype or array.strides != strides:
+            if (
+                not isinstance(array, np.ndarray)
+                or array.shape != shape
+                or array.dtype != dtype
+                or array.strides != strides
+            ):
                 _check(self.program.name, array, buffer)
         return self.run_unchecked(*arrays)
 
@@ -107,6 +112,12 @@ class CompiledProgram:
 
 
 def _check(program: str, array: np.ndarray, buffer: Buffer) -> None:
+    if not isinstance(array, np.ndarray):
+        # a NumPy scalar has a shape and strides too, but not the memory that kernels read
+        raise ValueError(
+            f"{program}: the input '{buffer.name}' must be a NumPy array, got"
+            f" {type(array).__name__}"
+        )
     size = array.itemsize
     strides = tuple(s // size for s in array.strides)
     relevant = any(

@@ -157,7 +157,8 @@ def erfc(x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    return special.gammaln(x)
+    # C's lgamma gives +inf at -inf too; SciPy gives -inf there
+    return np.where(np.isneginf(x), -x, special.gammaln(x))
 
 
 class _Types(dict[str, Any]):
