@@ -1,6 +1,6 @@
 """Loop bodies → C++ or NumPy kernels. Pure data in (shapes, strides, type names, scalar
-expressions),
-callables on NumPy arrays out; it knows no tensors. Eager kernels and the compiler use it alike.
+expressions), callables on NumPy arrays out; it knows no tensors. Eager kernels and the compiler
+use it alike.
 
     b = Builder("softmax")
     x = b.input("x", (64, 1000), "float32")
@@ -12,8 +12,7 @@ callables on NumPy arrays out; it knows no tensors. Eager kernels and the compil
     (result,) = softmax.run(array)
 
 Path of a program: `program` → `lower` (views become index maps) → `schedule` with `group` and
-`stages`
-(what shares loops) → `cpp` or `python` → `toolchain`, `cache` → `compile`.
+`stages` (what shares loops) → `cpp` or `python` → `toolchain`, `cache` → `compile`.
 """
 
 from torchlab._core.codegen.compile import CompiledKernel, CompiledProgram, compile_program

@@ -1,10 +1,8 @@
 """The on-disk cache of built kernels: private, content-addressed, safe against half-written files.
 
-An entry is `<key>.so` beside `<key>.sha256` (the library's digest) and `<key>.cpp`. A library whose
-digest
-does not match is rebuilt: loading a damaged one could kill the process. Files appear by atomic
-renames, so
-that processes may build the same kernel at once.
+An entry is `<key>.so` beside `<key>.sha256` (the library's digest) and `<key>.cpp`. A library
+whose digest does not match is rebuilt: loading a damaged one could kill the process. Files appear
+by atomic renames, so that processes may build the same kernel at once.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ _told: set[str] = set()
 @dataclass(frozen=True)
 class CompiledKernel:
     """One kernel: `source` in `language`; `line_map`: node name or origin → its lines in `source`
-    (from 1);
-    `first_line`: where the source starts in the program's; `decision` says which nodes are
-    together.
+    (from 1); `first_line`: where the source starts in the program's; `decision` says which nodes
+    are together.
     """
 
     name: str
@@ -48,9 +47,8 @@ class CompiledProgram:
     """A program made callable.
 
     `source`: all kernels' source; `wrapper`: the Python function that allocates and calls them;
-    `kernels`,
-    `decisions`, `memory`: what was fused, why, and where it lives; `cached`: whether no compiler
-    had to run.
+    `kernels`, `decisions`, `memory`: what was fused, why, and where it lives; `cached`: whether
+    no compiler had to run.
     """
 
     def __init__(

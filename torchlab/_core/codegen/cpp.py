@@ -1,10 +1,9 @@
 """The C++ generator: a kernel plan as source that a person can read beside the graph it came from.
 
 Every kernel becomes a worker over a range of its outermost loop and an entry that takes NumPy
-arrays and a
-number of threads. With one thread the entry runs no OpenMP construct at all (forked processes must
-not).
-Sums of floats accumulate in double, so that their error does not grow with the length.
+arrays and a number of threads. With one thread the entry runs no OpenMP construct at all (forked
+processes must not). Long sums of floats accumulate in double, so that their error does not grow
+with the length.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ struct Array {{ char object[{header}]; char* data; }};  // the head of a NumPy a
 @dataclass
 class KernelSource:
     """The text of one kernel. `line_map`: origin → line numbers in `text`, the first being 1;
-    `work`: points
-    of its loops; `declares`: the reductions that OpenMP does not know by itself."""
+    `work`: points of its loops; `declares`: the reductions that OpenMP does not know by
+    itself."""
 
     name: str
     text: str
@@ -267,7 +266,7 @@ class _Emitter:
         with self.loops(self.nest.inner, pragma=pragma):
             self.body(stage)
             for m, a in zip(stage.reductions, accumulators, strict=True):
-                self.line(a.update(self.operand(m), self.nest.row_index), m)
+                self.accumulate(m, a)
         self.hoisted.clear()
         self.computed.clear()
         for m, a in zip(stage.reductions, accumulators, strict=True):
@@ -295,7 +294,7 @@ class _Emitter:
                         self.line(f"const int64 {last.var} = first + j;")
                         self.body(stage)
                         for m, a in zip(stage.reductions, accumulators, strict=True):
-                            self.line(a.update(self.operand(m), self.nest.row_index), m)
+                            self.accumulate(m, a)
                 self.hoisted.clear()
                 self.computed.clear()
                 with self.block("for (int64 j = 0; j < width; ++j)"):
@@ -375,6 +374,11 @@ class _Emitter:
             self.line(self.store(m, self.locals[m.name]), m)
         if m.name in self.rows and m.name in self.computed:
             self.line(f"{self.rows[m.name]}[{self.nest.row_index}] = {self.locals[m.name]};", m)
+
+    def accumulate(self, m: Member, a: Accumulator) -> None:
+        """One step of a reduction inside its loop."""
+        for text in a.update(self.operand(m), self.nest.row_index).split("\n"):
+            self.line(text, m)
 
     def finish(self, m: Member, text: str) -> None:
         """Name a reduction's result and store it."""

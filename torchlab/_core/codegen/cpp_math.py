@@ -2,12 +2,10 @@
 mathematics.
 
 No header is included (a kernel then compiles in a tenth of a second) and every function is
-branch-free where
-its loop should vectorise. The polynomials were fitted here by iteratively reweighted least squares
-at
-Chebyshev points; the fits' own errors are below 2e-8 relative (float32), so that rounding
-dominates, and
-tests/core/codegen/test_cpp_math.py measures the whole. What has no polynomial calls the C library.
+branch-free where its loop should vectorise. The polynomials were fitted here by iteratively
+reweighted least squares at Chebyshev points; the fits' own errors are below 2e-8 relative
+(float32), so that rounding dominates, and tests/core/codegen/test_cpp_math.py measures the whole.
+What has no polynomial calls the C library.
 """
 
 from __future__ import annotations

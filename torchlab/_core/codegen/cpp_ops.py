@@ -117,10 +117,7 @@ class CppOps:
             case "where":
                 return f"({args[0]} ? {args[1]} : {args[2]})"
             case "logical_and" | "logical_or" | "logical_xor":
-                return (
-                    f"({args[0]} {LOGICAL[op]}"
-                    f" {args[1]})"
-                )
+                return f"({args[0]} {LOGICAL[op]} {args[1]})"
             case "logical_not":
                 return f"!{args[0]}"
             case "neg" | "bitwise_not":

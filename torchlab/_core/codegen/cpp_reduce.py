@@ -30,10 +30,8 @@ class Accumulator:
     @property
     def dtype(self) -> str:
         """Sums and products of floats are kept in double, of integers in int64; flags in int32.
-        Short
-        float32 rows are summed in float32: the vector's lanes take at most SHORT / 16 elements
-        each, and
-        mixing widths in one loop costs a sixth of a whole layer norm."""
+        Short float32 rows are summed in float32: the vector's lanes take at most SHORT / 16
+        elements each, and mixing widths in one loop costs a sixth of a whole layer norm."""
         if self.node.kind in ("sum", "mean") and not self.tile and self.node.count <= SHORT:
             if compute_type(self.node.dtype) == compute_type(self.node.input_dtype) == "float32":
                 return "float32"
@@ -102,7 +100,7 @@ class Accumulator:
         return None
 
     def update(self, value: str, position: str) -> str:
-        """One step of the loop with the element `value` at `position` within what is reduced."""
+        """One step of the loop, as lines, with the element `value` at `position` in what is reduced."""
         place, source = self.place, self.node.input_dtype
         match self.node.kind:
             case "sum" | "mean":
@@ -121,10 +119,11 @@ class Accumulator:
             f"({value} {sign} {place}) | (({value} != {value}) & ({place} == {place}))"
         )
         if self.tile:
-            choose = f"{self.found} = better ? {position} : {self.found};"
+            better_name = f"{self.name}_better"
             return (
-                f"{{ const bool better = {better}; {choose} {place} = better ? {value} :"
-                f" {place}; }}"
+                f"const bool {better_name} = {better};\n"
+                f"{self.found} = {better_name} ? {position} : {self.found};\n"
+                f"{place} = {better_name} ? {value} : {place};"
             )
         return f"if ({better}) {{ {place} = {value}; {self.found} = {position}; }}"
 

@@ -25,10 +25,8 @@ _POINTER = ctypes.POINTER(ctypes.c_longlong)
 @dataclass(frozen=True)
 class PointwiseKernel:
     """`kernel(out, *arrays)` fills `out`. All arrays have out's shape (broadcast them before) and
-    the declared
-    types, which is not checked; if `contiguous`, all are row-major, so that only their number of
-    elements
-    matters. `dtype`: the type `out` must have."""
+    the declared types, which is not checked; if `contiguous`, all are row-major, so that only
+    their number of elements matters. `dtype`: the type `out` must have."""
 
     name: str
     dtype: str
@@ -60,6 +58,8 @@ def pointwise_kernel(
     """
     body = parse(expr, dtypes, scalars)
     result = dtype or body.dtype
+    if not name.isidentifier():
+        raise ValueError(f"a kernel's name must be an identifier, got {name!r}")
     compiler = toolchain.find_compiler()
     if compiler is not None:
         try:
@@ -71,7 +71,7 @@ def pointwise_kernel(
         except Unsupported:
             pass  # NumPy code computes it just as well
     source = _numpy_source(name, body, dtypes, result)
-    function = python.load_kernel(name, source)
+    function = python.load_kernel(f"kernel_{name}", source)
 
     def run(*arrays: np.ndarray) -> None:
         with np.errstate(all="ignore"):
@@ -83,7 +83,7 @@ def pointwise_kernel(
 def _caller(
     library: ctypes.CDLL, source: str, name: str, arrays: int, contiguous: bool, threads: Threads
 ) -> Callable[..., None]:
-    function: Any = library[f"tl_entry_{name}"]
+    function: Any = library[f"kernel_{name}"]
     extra = [ctypes.c_longlong] if contiguous else [_POINTER, _POINTER, ctypes.c_longlong]
     function.argtypes = [ctypes.py_object] * arrays + extra + [ctypes.c_int]
     function.restype = ctypes.c_int
@@ -109,8 +109,7 @@ def _caller(
 def _source(
     name: str, body: Scalar, dtypes: Mapping[str, str], result: str, contiguous: bool, flags: str
 ) -> str:
-    # parameters carry a prefix-free name: an input called `self` or `n` must not meet C++'s own
-    # names
+    # an input called `n` or `double` must not meet a name of C++ or of this file
     safe = {arg: f"{re.sub(chr(92) + 'W', '_', arg)}_" for arg in dtypes}
     arrays = {"out": memory_type(result), **{safe[a]: memory_type(t) for a, t in dtypes.items()}}
 
@@ -146,15 +145,15 @@ def _contiguous_text(name: str, arrays: dict[str, str], text: str, comment: str)
     reset = "    tl_error = 0;\n" if error != "0" else ""
     return f"""\
 // {name}: {comment}
-static void tl_range_{name}(int64 begin, int64 end, {parameters}) {{
+static void kernel_{name}_range(int64 begin, int64 end, {parameters}) {{
     #pragma omp simd
     for (int64 i = begin; i < end; ++i) {{
         {store} = {text};
     }}
 }}
 
-extern "C" int32 tl_entry_{name}({heads}, int64 n, int32 threads) {{
-{reset}    const auto range = [=](int64 begin, int64 end) {{ tl_range_{name}(begin, end, {casts}); }};
+extern "C" int32 kernel_{name}({heads}, int64 n, int32 threads) {{
+{reset}    const auto range = [=](int64 begin, int64 end) {{ kernel_{name}_range(begin, end, {casts}); }};
     if (threads > 1) {{
         #pragma omp parallel for num_threads(threads) schedule(static)
         for (int32 t = 0; t < threads; ++t)
@@ -181,7 +180,7 @@ def _strided_text(name: str, arrays: dict[str, str], text: str, comment: str) ->
     reset = "    tl_error = 0;\n" if error != "0" else ""
     return f"""\
 // {name}: {comment}, any strides (in elements; strides[array * rank + dim])
-extern "C" int32 tl_entry_{name}({heads}, const int64* sizes, const int64* strides, int64 rank, int32) {{
+extern "C" int32 kernel_{name}({heads}, const int64* sizes, const int64* strides, int64 rank, int32) {{
 {reset}    int64 rows = 1;
     for (int64 d = 0; d < rank - 1; ++d) rows *= sizes[d];
     for (int64 row = 0; row < rows; ++row) {{
@@ -207,6 +206,6 @@ def _numpy_source(name: str, body: Scalar, dtypes: Mapping[str, str], result: st
     text = unwrap(evaluate(body, python.NumpyOps(lambda arg: safe[arg], index)))
     numpy_dtype(result)
     return (
-        f"def {name}({', '.join(['out', *safe.values()])}):\n    # {body}\n    out[...] ="
+        f"def kernel_{name}({', '.join(['out', *safe.values()])}):\n    # {body}\n    out[...] ="
         f" array({text}, out.shape, {result})\n"
     )

@@ -1,15 +1,12 @@
 """Fusion groups: nodes brought to common loops. Pure index arithmetic; `schedule` decides with it.
 
 Note [Common loops]
-A group has `dims` (no ones among them) and, once it holds a reduction, the flags `reduced`. Every
-member's
-accesses are strides over those dims. A member is *full* if it runs over all dims, or *kept* if it
-runs once
-per result of the reduction (its strides are 0 along the reduced dims): the mean of a row, and what
-is
-computed from it. To join two groups their dims are split to a common refinement: (6, 5) and (2, 3,
-5) both
-become (2, 3, 5), so that a reshape between two steps does not stand in the way.
+A group has `dims` (no ones among them) and, once it holds a reduction, the
+flags `reduced`. Every member's accesses are strides over those dims. A member is *full* if it
+runs over all dims, or *kept* if it runs once per result of the reduction (its strides are 0 along
+the reduced dims): the mean of a row, and what is computed from it. To join two groups their dims
+are split to a common refinement: (6, 5) and (2, 3, 5) both become (2, 3, 5), so that a reshape
+between two steps does not stand in the way.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The loop IR: buffers, accesses to them, and the nodes that compute one buffer each.
 
-All index maps are affine: an access is a stride per loop and an offset, counted in elements, which
-covers
-permuting, expanding, slicing and most reshapes without copies. A node says *what* is computed for
-each
-point of its loops; `schedule` decides which nodes share loops (`Kernel`), and `cpp` and `python`
-print them.
+All index maps are affine: an access is a stride per loop and an offset, counted in elements,
+which covers permuting, expanding, slicing and most reshapes without copies. A node says *what* is
+computed for each point of its loops; `schedule` decides which nodes share loops (`Kernel`), and
+`cpp` and `python` print them.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ def contiguous(shape: Shape) -> Shape:
 @dataclass(frozen=True)
 class Buffer:
     """An array in memory. `stride` in elements; `offset` is added to the array's first element (0
-    for an
-    ndarray, whose data pointer already stands at its first element)."""
+    for an ndarray, whose data pointer already stands at its first element)."""
 
     name: str
     shape: Shape

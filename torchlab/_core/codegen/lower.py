@@ -121,7 +121,8 @@ class _Lowering:
         live: list[Node] = []
         for node in reversed(self.nodes):
             if node.name in wanted or isinstance(node, ExternKernel):
-                wanted.update(node.reads)
+                if self.buffers[node.name].numel:  # what has no elements is not computed
+                    wanted.update(node.reads)
                 live.append(node)
         return tuple(reversed(live))
 

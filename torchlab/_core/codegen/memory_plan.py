@@ -12,8 +12,7 @@ from torchlab._core.codegen.schedule import Kernel, Schedule
 @dataclass(frozen=True)
 class Allocation:
     """A buffer between tasks: made before task `born`, last read by task `dies` (the number of
-    tasks for
-    an output). `reuses`: the dead buffer whose memory it takes over."""
+    tasks for an output). `reuses`: the dead buffer whose memory it takes over."""
 
     name: str
     nbytes: int
@@ -32,7 +31,20 @@ class MemoryPlan:
     total: int
 
     def find(self, name: str) -> Allocation:
-        return next(a for a in self.allocations if a.name == name)
+        """The allocation of buffer `name`; KeyError if it has none."""
+        for allocation in self.allocations:
+            if allocation.name == name:
+                return allocation
+        raise KeyError(name)
+
+    def dying(self, task: int) -> list[str]:
+        """The buffers that nothing reads after `task`, and whose memory nobody takes over."""
+        heirs = {a.reuses for a in self.allocations}
+        return [
+            a.name
+            for a in self.allocations
+            if a.dies == task and not a.output and a.name not in heirs
+        ]
 
 
 def plan_memory(schedule: Schedule) -> MemoryPlan:

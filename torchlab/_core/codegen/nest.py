@@ -15,16 +15,12 @@ from torchlab._core.codegen.stages import Plan
 
 RESERVED = frozenset(
     """alignas alignof and asm auto bitand bitor bool break case catch char class compl const
-    constexpr continue
-    decltype default delete do double else enum explicit export extern false float for friend goto
-    if inline int
-    long mutable namespace new noexcept not nullptr operator or private protected public register
-    requires return
-    short signed sizeof static struct switch template this throw true try typedef typeid typename
-    union unsigned
-    using virtual void volatile wchar_t while xor int8 int16 int32 int64 uint8 uint16 uint32 uint64
-    begin end
-    threads first width row i j t""".split()
+    constexpr continue decltype default delete do double else enum explicit export extern false
+    float for friend goto if inline int long mutable namespace new noexcept not nullptr operator
+    or private protected public register requires return short signed sizeof static struct switch
+    template this throw true try typedef typeid typename union unsigned using virtual void
+    volatile wchar_t while xor int8 int16 int32 int64 uint8 uint16 uint32 uint64 begin end threads
+    first width row i j t""".split()
 )
 
 
@@ -64,8 +60,7 @@ class Loop:
 @dataclass(frozen=True)
 class Nest:
     """`outer` loops, then `inner` ones (the row; the reduced dims in mode "column"), and the
-    strides that
-    every access of the group has over them, `(*outer, *inner)`."""
+    strides that every access of the group has over them, `(*outer, *inner)`."""
 
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]

@@ -1,8 +1,7 @@
 """What the generator is given: a `Program` of steps over named values, and a builder for it.
 
-It is neutral: shapes, strides, type names and expressions, no tensors. The compiler makes one from
-an fx
-graph; an eager kernel makes one with a single step.
+It is neutral: shapes, strides, type names and expressions, no tensors. The compiler makes one
+from an fx graph; an eager kernel makes one with a single step.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ class PointwiseStep(Step):
     """`expr` (see `scalar.parse`) over `inputs` (argument → value), broadcast together.
 
     `dtype`: of the result (None: inferred). `shape`: of the result (None: the broadcast of the
-    inputs).
-    `stride`: layout of the result (None: row-major); it must be dense.
+    inputs). `stride`: layout of the result (None: row-major); it must be dense.
     """
 
     expr: str
@@ -55,11 +53,9 @@ class ReductionStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewStep(Step):
-    """An index map on `input`. `kind` and `args`: ("permute", dims), ("expand", shape), ("reshape",
-    shape),
-    ("slice", (dim, start, stop, step)), ("select", (dim, index)). A reshape that strides cannot
-    express
-    becomes a copy."""
+    """An index map on `input`. `kind` and `args`: ("permute", dims), ("expand", shape),
+    ("reshape", shape), ("slice", (dim, start, stop, step)), ("select", (dim, index)). A reshape
+    that strides cannot express becomes a copy."""
 
     kind: str
     input: str

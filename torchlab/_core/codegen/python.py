@@ -1,8 +1,7 @@
 """The reference generator: the same kernels as readable NumPy code.
 
 It is used where no C++ compiler is found and for what C++ code is not made for (complex numbers),
-and it is
-what the C++ generator is tested against. Sums of floats accumulate in float64 here too.
+and it is what the C++ generator is tested against. Sums of floats accumulate in float64 here too.
 """
 
 from __future__ import annotations
@@ -144,18 +143,19 @@ class _Emitter:
     def reduction(self, node: Reduction) -> str:
         dims = tuple(d for d, r in enumerate(node.reduced) if r)
         shape = self.graph.buffers[node.name].shape
-        return (
-            f"reduce_{node.kind}({self.read(node.loads['self'])}, {dims},"
-            f" {node.dtype}).reshape({shape})"
-        )
+        source = self.read(node.loads["self"], exact=True)
+        return f"reduce_{node.kind}({source}, {dims}, {node.dtype}).reshape({shape})"
 
-    def read(self, access: Access) -> str:
+    def read(self, access: Access, exact: bool = False) -> str:
+        """The text of an array that broadcasts to what is accessed, or (`exact`) has its shape."""
         if access.buffer in self.members:
             shape = self.shape_of(access.buffer)
             name, stride = self.locals[access.buffer], contiguous(shape)
         else:
             buffer = self.graph.buffers[access.buffer]
             name, shape, stride = self.arrays[access.buffer], buffer.shape, buffer.stride
+        if exact and shape != access.shape:
+            return f"strided({name}, {access.shape}, {access.stride}, {access.offset})"
         return self.place(name, shape, stride, access.shape, access.stride, access.offset)
 
     @staticmethod
@@ -171,5 +171,5 @@ class _Emitter:
             and all(n == 1 or s == 0 for n, s in zip(wanted[:lead], steps, strict=False))
         )
         for n, s, w, t in zip(shape, stride, wanted[lead:], steps[lead:], strict=False):
-            same = same and (w == 1 or (n == w and s == t) or (n == 1 and t == 0))
+            same = same and ((n == w and (n == 1 or s == t)) or (n == 1 and t == 0))
         return name if same else f"strided({name}, {wanted}, {steps}, {offset})"

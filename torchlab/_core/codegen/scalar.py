@@ -1,18 +1,15 @@
 """Scalar expressions: what a loop body computes for one element, as a typed tree.
 
 An operator declares its body in Python's notation, "self + alpha * other" or "where(self < 0, 0,
-self)".
-`parse` reads it with `ast`, gives every node a type as PyTorch would, and makes conversions
-explicit,
-so that whoever emits code (`evaluate` with a handler) decides nothing about types.
+self)". `parse` reads it with `ast`, gives every node a type as PyTorch would, and makes
+conversions explicit, so that whoever emits code (`evaluate` with a handler) decides nothing about
+types.
 
 Note [Logical and computed types]
-A node's `dtype` is its type in PyTorch's sense. Arithmetic on float16 and bfloat16 is done in
-float32 (as
-PyTorch's kernels do) and rounded where a step's result is stored, or by an explicit `to(x,
-'float16')`.
-An implicit conversion therefore names the computed type, and a handler may treat "float16" as
-float32.
+A node's `dtype` is its type in PyTorch's sense. Arithmetic on
+float16 and bfloat16 is done in float32 (as PyTorch's kernels do) and rounded where a step's
+result is stored, or by an explicit `to(x, 'float16')`. An implicit conversion therefore names the
+computed type, and a handler may treat "float16" as float32.
 """
 
 from __future__ import annotations
@@ -58,8 +55,7 @@ class Scalar:
 
 # name: (number of arguments, rule of types, value for numbers alone or None)
 # rules: same (promoted), float (promoted, integers become float32), compare (promoted, gives bool),
-# test (a float predicate, gives bool), logical (every argument to bool), bitwise (integers and
-# bool)
+# test (a float predicate, gives bool), logical (every argument to bool), bitwise (integers, bool)
 FUNCTIONS: dict[str, tuple[int, str, Callable[..., Number] | None]] = {
     "add": (2, "same", operator.add),
     "sub": (2, "same", operator.sub),
@@ -297,7 +293,7 @@ class _Reader:
         match name, args:
             case "to", [x, ast.Constant(value=str() as dtype)] if dtype in CATEGORY:
                 return cast(self.read(x), dtype)
-            case "index", [ast.Constant(value=int() as dim)]:
+            case "index", [at] if isinstance(dim := self.read(at).value, int):
                 return Scalar("index", (), "int64", dim)
             case "clamp", [x, low, high]:
                 return call(

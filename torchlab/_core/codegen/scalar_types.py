@@ -1,8 +1,7 @@
 """The element types of generated code: names, categories, promotion, what computes what.
 
 Types are plain strings ("float32"), so that this package knows neither tensors nor
-`torchlab.dtype`.
-Promotion is PyTorch's:
+`torchlab.dtype`. Promotion is PyTorch's:
 https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 """
 

@@ -1,15 +1,12 @@
 """From a fusion group to a kernel: which loop nest, and which loops over the row in it.
 
 Note [Stages]
-A kernel with a reduction visits each *row* (the reduced dims) several times: softmax finds the
-maximum, then
-the exponentials and their sum, then the quotients. Each visit is a stage: one loop over the row,
-which
-computes full members and accumulates reductions, and then what is computed once per row. A value
-that a
-later stage reads again is kept in a row buffer (which stays in the L1 or L2 cache), read back from
-the output
-it was written to, or, if it is one cheap operation on one row (x - mean), computed again.
+A kernel with a reduction visits each *row* (the reduced dims) several times:
+softmax finds the maximum, then the exponentials and their sum, then the quotients. Each visit is
+a stage: one loop over the row, which computes full members and accumulates reductions, and then
+what is computed once per row. A value that a later stage reads again is kept in a row buffer
+(which stays in the L1 or L2 cache), read back from the output it was written to, or, if it is one
+cheap operation on one row (x - mean), computed again.
 """
 
 from __future__ import annotations
@@ -42,9 +39,8 @@ class Stage:
 @dataclass(frozen=True)
 class Plan:
     """`mode`: "pointwise" (one loop), "row" (rows outside, stages inside) or "column" (a tile of
-    columns
-    accumulates while rows pass). `before`: members computed once per row ahead of the first stage.
-    `scratch`: the full members kept in row buffers."""
+    columns accumulates while rows pass). `before`: members computed once per row ahead of the
+    first stage. `scratch`: the full members kept in row buffers."""
 
     mode: str
     group: Group

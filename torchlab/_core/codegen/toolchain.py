@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from torchlab._core.codegen import cache
 
 # Never -ffast-math or its parts -fassociative-math, -freciprocal-math, -fno-signed-zeros: they
-# change results,
-# and gcc's start-up code for -ffast-math would switch the whole process to flush-to-zero.
+# change results, and gcc's start-up code for -ffast-math would switch the whole process to
+# flush-to-zero.
 FLAGS = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv",
     "-fno-exceptions", "-fno-rtti",
@@ -147,8 +147,8 @@ def build(source: str, name: str, compiler: Compiler) -> tuple[ctypes.CDLL, bool
 
 def entry_point(library: ctypes.CDLL, name: str, arrays: int) -> Callable[..., int]:
     """`name(*ndarrays, threads)` of a library. The arrays go over as objects: the C++ side reads
-    the data
-    pointer from the array's head, which is a microsecond cheaper than asking for it from Python."""
+    the data pointer from the array's head, which is a microsecond cheaper than asking for it from
+    Python."""
     function = library[name]
     function.argtypes = [ctypes.py_object] * arrays + [ctypes.c_int]
     function.restype = ctypes.c_int

@@ -123,6 +123,11 @@ def wrapper_source(
             made.update(task.outputs)
         else:
             buffer = graph.buffers[task.name]
+            for access in task.loads.values():
+                if access.buffer not in made:  # it has no elements: no task makes it
+                    text = _allocation(graph.buffers[access.buffer], None)
+                    lines.append(f"    {names[access.buffer]} = {text}")
+                    made.add(access.buffer)
             arguments = ", ".join(seen(a) for a in task.loads.values())
             what = re.sub(r"\W", " ", getattr(task.function, "__name__", "call"))  # type: ignore[attr-defined]
             lines.append(
@@ -130,6 +135,9 @@ def wrapper_source(
                 f" {buffer.dtype})  # {what}"
             )
             made.add(task.name)
+        dead = [names[x] for x in memory.dying(n) if x in made]
+        if dead and n < len(schedule.tasks) - 1:
+            lines.append(f"    del {', '.join(dead)}")
     for access in graph.outputs:
         buffer = graph.buffers[access.buffer]
         if access.buffer not in made:  # it has no elements: no task makes it
