@@ -88,7 +88,7 @@ class Proxy:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """An operator was called with a Proxy among its arguments."""
         tracer = find_proxy((args, kwargs)).tracer
-        args, kwargs = as_written(func, args, kwargs or {})
+        kwargs = kwargs or {}
         return tracer.create_proxy("call_function", func, args, kwargs)
 
 
@@ -132,30 +132,6 @@ def find_proxy(value: Any) -> Any:
         if found is not None:
             return found
     return None
-
-
-def as_written(
-    func: Any, args: Any, kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The call of an operator as one would write it: the dispatcher gives every argument by
-    position,
-    defaults included; here those drop out and keyword-only ones get their names back."""
-    op = getattr(func, "op", None)
-    if op is None or not hasattr(op, "schema"):
-        return tuple(args), kwargs
-    kept: list[Any] = []
-    named: dict[str, Any] = {}
-    skipped = False
-    for a, v in zip(op.schema.arguments, args, strict=False):
-        is_default = a.has_default and type(v) is type(a.default) and v == a.default
-        if a.kwarg_only or skipped:
-            if not is_default:
-                named[a.name] = v
-        elif is_default:
-            skipped = True
-        else:
-            kept.append(v)
-    return tuple(kept), {**named, **kwargs}
 
 
 def _binary(name: str, fn: Any) -> None:

@@ -164,9 +164,23 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
 _RAW = {"where": 0, "masked_fill": 1}  # the operand that is a mask and keeps its type
 
 
+def check_mask(op: Any, mask: Any) -> None:
+    """Masks are boolean tensors: `~mask` of anything else would be another thing than "not"."""
+    if not isinstance(mask, Tensor):
+        name = "condition" if op.promote == "where" else "mask"
+        raise TypeError(f"{op.name}(): argument '{name}' must be Tensor, not {type(mask).__name__}")
+    if mask._k.dtype is not dt.bool_:
+        what = "where expected condition to be a boolean tensor, but got a tensor with dtype"
+        if op.promote == "masked_fill":
+            what = "masked_fill_ only supports boolean masks, but got mask with dtype"
+        raise RuntimeError(f"{what} {mask._k.dtype.scalar_name}; convert it with .bool()")
+
+
 def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     """Run a pointwise kernel. Operands are tensors, numbers or None. With `out` (an array of the
     result's shape, any dtype that can hold it) the result is written there and returned as is."""
+    if type(op.promote) is str and op.promote in _RAW:
+        check_mask(op, operands[_RAW[op.promote]])
     compute, result = result_dtypes(op, operands)
     tensors = [x for x in operands if isinstance(x, Tensor)]
     dev = cpu

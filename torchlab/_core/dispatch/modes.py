@@ -34,7 +34,7 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
     if state.function_modes:
         mode = state.function_modes.pop()
         try:
-            return mode.__torch_function__(op.function, _types(args), args, {})
+            return mode.__torch_function__(op.function, _types(args), *as_written(op, args))
         finally:
             state.function_modes.append(mode)
     if state.dispatch_modes and op.family != "composite":
@@ -56,6 +56,24 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
     if events.op_call.listeners:
         events.op_call.emit(op=op, args=args, result=result)
     return result
+
+
+def as_written(op: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call as one would write it. The generated code hands on every argument by position,
+    defaults included; here those drop out and keyword-only ones get their names back."""
+    kept: list[Any] = []
+    named: dict[str, Any] = {}
+    skipped = False
+    for a, v in zip(op.schema.arguments, args, strict=False):
+        is_default = a.has_default and type(v) is type(a.default) and v == a.default
+        if a.kwarg_only or skipped:
+            if not is_default:
+                named[a.name] = v
+        elif is_default:
+            skipped = True
+        else:
+            kept.append(v)
+    return tuple(kept), named
 
 
 def _types(args: tuple[Any, ...]) -> tuple[type, ...]:
@@ -97,7 +115,7 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
     if handlers:
         for x in handlers:
             r = type(x).__torch_function__(
-                op.function, tuple({type(y): None for y in handlers}), args, {}
+                op.function, tuple({type(y): None for y in handlers}), *as_written(op, args)
             )
             if r is not NotImplemented:
                 return r
@@ -116,12 +134,9 @@ def overriding(args: Any) -> list[Any]:
     for x in args:
         for y in x if type(x) in (list, tuple) else (x,):
             handler = getattr(type(y), "__torch_function__", None)
-            if handler is None or getattr(handler, "_default", False) or type(y) is type:
+            if handler is None or type(y) is type:
                 continue
-            if (
-                getattr(handler, "__func__", None) is _default_function
-                or TLS.function_modes is _DISABLED
-            ):
+            if getattr(handler, "__func__", None) is _default_function:
                 continue
             if all(type(y) is not type(z) for z in found):
                 at = next(
@@ -129,9 +144,6 @@ def overriding(args: Any) -> list[Any]:
                 )
                 found.insert(at, y)
     return found
-
-
-_DISABLED = object()
 
 
 def unwrap(x: Any) -> Any:

@@ -57,7 +57,9 @@ def pow_backward(g: Any, x: Any, exponent: Any) -> Any:
 
 @vjp_helper
 def pow_backward_self(g: Any, x: Any, exponent: Any) -> Any:
-    """d(xᵉ)/dx for a tensor e."""
+    """d(xᵉ)/dx for a tensor e (or a number, where promotion took that way)."""
+    if not isinstance(exponent, Tensor):
+        return pow_backward(g, x, exponent)
     r = g * conj_of(exponent * aten.pow(x, exponent - 1))
     return aten.where(exponent == 0, 0, r)
 

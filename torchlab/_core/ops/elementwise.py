@@ -5,14 +5,17 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#pointwise
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.lazy import lazy
 from torchlab._core.ops.kernels import exact, into
+from torchlab._core.tensor import Tensor
 
 special = lazy("scipy.special")
 
@@ -371,10 +374,16 @@ def _where_method(self: Any, condition: Any, other: Any) -> Any:
 @face("where", method=_where_method)
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """Elements of `input` where the condition holds, of `other` elsewhere. With the condition
-    alone:
-    the indices where it holds."""
+    alone: the indices where it holds."""
     if input is None and other is None:
         return aten.nonzero(condition, as_tuple=True)
+    if isinstance(condition, Tensor) and condition.dtype is dt.uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed"
+            " in a future version of PyTorch. Use a boolean condition instead.",
+            stacklevel=2,
+        )
+        condition = condition.bool()
     if out is not None:
         return where_self.out(condition, input, other, out=out)
     return where_self.function(condition, input, other)

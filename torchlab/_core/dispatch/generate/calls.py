@@ -164,9 +164,9 @@ def _record(op: Any, t: str = "result") -> list[str]:
     if p.outputs == 1:
         if op.family in ("tensorwise", "general"):
             lines[0] = lines[0][:-1] + f" and {t}._k.differentiable:"
-        lines += [f"    n.shape = {t}._a.shape", f"    n.k = {t}._k", f"    {t}._e = n"]
+        lines += [f"    node_.shape = {t}._a.shape", f"    node_.k = {t}._k", f"    {t}._e = node_"]
     else:
-        lines += [f"    attach_outputs(n, ({', '.join(f'{t}{i}' for i in range(p.outputs))},))"]
+        lines += [f"    attach_outputs(node_, ({', '.join(f'{t}{i}' for i in range(p.outputs))},))"]
     return lines
 
 
@@ -205,7 +205,7 @@ def _general(op: Any, variant: str) -> str:
             lines += [
                 "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
             ]
-            lines += ["    attach_outputs(n, result)"]
+            lines += ["    attach_outputs(node_, result)"]
         return "\n".join([*lines, "return result"])
     if outputs == 1:
         lines += ["    result = wrap(r)", "else:", f"    result = execute(OP_{i}, ({_all(op)}))"]
@@ -275,7 +275,7 @@ def _view(op: Any, variant: str) -> str:
             lines += [
                 "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
             ]
-            lines += ["    attach_outputs(n, result)"]
+            lines += ["    attach_outputs(node_, result)"]
         else:
             lines += _record(op)
     lines.append("return result")
@@ -345,7 +345,10 @@ def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -
     need = " or ".join(f"e_{t} is not None" for t in p.targets)
     lines += [f"e_{t} = {v}" for t, v in values]
     lines += [f"if ({need}) and (not NOGRAD or TLS.grad):"]
-    lines += ["    " + x for x in [*record, "n.shape = r.shape", f"n.k = {k}", "result._e = n"]]
+    lines += [
+        "    " + x
+        for x in [*record, "node_.shape = r.shape", f"node_.k = {k}", "result._e = node_"]
+    ]
     return [*lines, "else:", "    result._e = None", "return result"]
 
 

@@ -265,11 +265,11 @@ def record_lines(op: Any, result: str, *, original: str | None = None) -> list[s
         for a in op.schema.arguments
         if a.type.base == "Tensor" and op.family in ("binary", "pointwise")
     }
-    lines = ["n = new(NODE_)", "n.hooks = None", "n.seq = seq()"]
+    lines = ["node_ = new(NODE_)", "node_.hooks = None", "node_.seq = seq()"]
     edges = ", ".join(f"*e_{t}" if t in p.lists else f"e_{t}" for t in p.targets)
-    lines.append(f"n.next = ({edges},)")
+    lines.append(f"node_.next = ({edges},)")
     for t in p.lists:
-        lines.append(f"n.n_{t} = len(e_{t})")
+        lines.append(f"node_.n_{t} = len(e_{t})")
     for name, expression in p.values.items():
         tensor = expression.split("._")[0]
         if tensor != expression and tensor in mixed:
@@ -277,7 +277,7 @@ def record_lines(op: Any, result: str, *, original: str | None = None) -> list[s
                 name.rsplit("_", 1)[1]
             ]
             expression = f"{expression} if isinstance({tensor}, T) else {fallback}"
-        lines.append(f"n.v_{name} = {expression}")
+        lines.append(f"node_.v_{name} = {expression}")
     kinds = {a.name: a.type for a in op.schema.arguments}
     for name, targets in p.saved.items():
         wanted = list(dict.fromkeys(targets))
@@ -297,5 +297,5 @@ def record_lines(op: Any, result: str, *, original: str | None = None) -> list[s
                 value = f"(save({source}) if isinstance({source}, T) else {source})"
             elif kinds[name].optional:
                 value = f"(save({name}) if {name} is not None else None)"
-        lines.append(f"n.s_{name} = {value}" + ("" if every else f" if {need} else None"))
+        lines.append(f"node_.s_{name} = {value}" + ("" if every else f" if {need} else None"))
     return lines

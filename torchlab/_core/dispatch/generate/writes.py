@@ -42,9 +42,9 @@ def inplace_call(op: Any) -> Any:
     early = []  # saved before the write: `x.mul_(x)` must not keep the new x for the old one
     for j, line in enumerate(record):
         slot, _, expression = line.partition(" = ")
-        if slot.startswith("n.s_") and slot[4:] in tensors[1:]:
-            early.append(f"        {slot[2:]} = {expression}")
-            record[j] = f"{slot} = {slot[2:]}"
+        if slot.startswith("node_.s_") and slot[8:] in tensors[1:]:
+            early.append(f"        {slot[6:]} = {expression}")
+            record[j] = f"{slot} = {slot[6:]}"
     if early:
         lines += ["    if record:", *early]
     arguments = "".join(n + ", " for n in tensors), "".join(n + ", " for n in values)
@@ -58,9 +58,9 @@ def inplace_call(op: Any) -> Any:
         for x in record:
             lines.append("        " + x.replace("NODE_", f"N_{i}"))
         lines += [
-            "        n.shape = self._a.shape",
-            "        n.k = self._k",
-            "        rebase_history(self, n)",
+            "        node_.shape = self._a.shape",
+            "        node_.k = self._k",
+            "        rebase_history(self, node_)",
         ]
     lines.append("    return self")
     env = {f"OP_{i}": op}
