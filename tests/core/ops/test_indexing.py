@@ -187,3 +187,9 @@ def test_overlapping_source_is_refused():
     x = torchlab.arange(5.0)
     with pytest.raises(RuntimeError, match="single memory location"):
         x[[0, 1]] = x[1:3]
+
+
+def test_a_free_stride_of_the_source_is_kept() -> None:
+    """Along a size of 1 any stride will do; PyTorch's result has the source's."""
+    x = torchlab.arange(2.0).as_strided((1, 2, 1), (2, 1, 2))
+    assert x[torchlab.tensor([0])].stride() == (2, 1, 2)

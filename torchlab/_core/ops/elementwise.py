@@ -379,8 +379,8 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         return aten.nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is dt.uint8:
         warnings.warn(
-            "where received a uint8 condition tensor. This behavior is deprecated and will be removed"
-            " in a future version of PyTorch. Use a boolean condition instead.",
+            "where received a uint8 condition tensor. This behavior is deprecated and will be"
+            " removed in a future version of PyTorch. Use a boolean condition instead.",
             stacklevel=2,
         )
         condition = condition.bool()

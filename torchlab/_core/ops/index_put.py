@@ -40,6 +40,14 @@ def _index_meta(a: Any, indices: Any) -> Any:
     return MetaArray((*kept[:at], *common, *kept[at:]), a.dtype)
 
 
+def _row_major(a: Any) -> bool:
+    """Contiguous, with the usual strides also where a size of 1 leaves them free: the result's
+    strides follow the source's there."""
+    return a.flags.c_contiguous and (
+        1 not in a.shape or elements(a) == layout.contiguous_strides(a.shape)
+    )
+
+
 @op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     public=False,
@@ -50,7 +58,7 @@ def _index_meta(a: Any, indices: Any) -> Any:
 )
 def index(xp: Any, a: Any, indices: Any) -> Any:
     """The elements at integer tensors and masks, one per dimension; None keeps a dimension."""
-    if len(indices) == 1 and a.ndim and a.flags.c_contiguous and (x := indices[0]) is not None:
+    if len(indices) == 1 and a.ndim and _row_major(a) and (x := indices[0]) is not None:
         if x.dtype.kind == "i" and x.itemsize >= 4:
             if not x.flags.c_contiguous:
                 x = x.copy(order="C") if x.ndim < 2 else x
