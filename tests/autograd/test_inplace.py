@@ -102,3 +102,31 @@ def test_writes_that_do_not_disturb() -> None:
     y.mul_(2)
     y.sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def _retained(write):
+    """The gradients of (y·y).sum() at y = 2x and at x = 1, with y retained before the write."""
+    x = torchlab.ones(4, requires_grad=True)
+    y = x * 2
+    v = y[:2]
+    y.retain_grad()
+    v.retain_grad()
+    write(y, v)
+    (y * y).sum().backward()
+    return y.grad.tolist(), x.grad.tolist()
+
+
+def test_a_retained_gradient_is_that_of_what_was_written():
+    # PyTorch 2.13 gives these: the gradient of the value after the write, 2·y.
+    assert _retained(lambda y, v: y.mul_(5)) == ([20.0] * 4, [200.0] * 4)
+    assert _retained(lambda y, v: v.mul_(5)) == ([20.0, 20.0, 4.0, 4.0], [200.0, 200.0, 8.0, 8.0])
+
+
+def test_a_retained_view_follows_a_write_to_its_base():
+    x = torchlab.ones(4, requires_grad=True)
+    y = x * 2
+    v = y[:2]
+    v.retain_grad()
+    y.mul_(5)
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [20.0, 20.0]

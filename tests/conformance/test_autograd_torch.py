@@ -60,7 +60,6 @@ def _run(lib: Any, program: list[tuple[Any, ...]], second: bool) -> list[Any]:
     pool += [leaves[0] * 2, leaves[1] + 1]
     seen: list[Any] = []
     calls: list[Any] = []
-    kept: list[Any] = []  # `retain_grad` once all is written
 
     def at(i: int) -> Any:
         return pool[i % len(pool)]
@@ -95,7 +94,7 @@ def _run(lib: Any, program: list[tuple[Any, ...]], second: bool) -> list[Any]:
                 if n[0] % len(pool) < 5:
                     at(n[0]).register_hook(hook)
             elif name == "retain":
-                kept.append(pool[n[0] % 5])
+                pool[n[0] % 5].retain_grad()
             else:
                 write(name, n[0], n[1], n[2] if len(n) > 2 else 0)
             seen.append(None)
@@ -110,9 +109,6 @@ def _run(lib: Any, program: list[tuple[Any, ...]], second: bool) -> list[Any]:
             maker = "a view"
         values = [round(float(x), 9) for x in t.detach().reshape(-1)]
         seen.append((values, t._version, t.requires_grad, t.is_leaf, maker))
-    for t in kept:
-        if t.requires_grad:
-            t.retain_grad()
     roots = [t for t in pool[-3:] if t.requires_grad]
     if not roots:
         return seen

@@ -388,6 +388,17 @@ def base_of(t: Any) -> Any:
     return v.base if type(v) is ViewMeta else v
 
 
+def move_retained(t: Any, node: Node, nr: int = 0) -> None:
+    """After a write, `retain_grad` means the gradient of what the tensor holds now: the wish moves
+    to the new history. (Tensor hooks stay with the value that they were registered for.)"""
+    e = t._e
+    old = e.node if type(e) is Out else e
+    if old is not None and old.hooks is not None:
+        ref = old.hooks.retain.pop(e.nr if type(e) is Out else 0, None)
+        if ref is not None:
+            hooks_of(node).retain[nr] = ref
+
+
 def edge_of(t: Any) -> Any:
     """The tensor's edge; a view whose storage was written to under recording renews it first."""
     v = t._v
@@ -408,6 +419,7 @@ def edge_of(t: Any) -> Any:
         node.base = (base._a.shape, geometry(base), base._k)
         node.shape = t._a.shape
         node.k = t._k
+        move_retained(t, node)
         t._e = node
     t._v = ViewMeta(base, creation, s.stale)
     return t._e

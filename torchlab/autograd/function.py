@@ -19,6 +19,7 @@ from torchlab._core.tape import (
     ViewMeta,
     base_of,
     edge_of,
+    move_retained,
     next_seq,
     save,
     save_output,
@@ -235,6 +236,7 @@ def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges:
             else:
                 s = storage_of(r)
                 s.stale += 1
+                move_retained(r, ctx, nr)
                 r._e = Out(ctx, nr)
         else:
             r._e = Out(ctx, nr)

@@ -27,6 +27,7 @@ from torchlab._core.tape import (
     base_of,
     edge_of,
     geometry,
+    move_retained,
     note_write,
 )
 from torchlab._core.tensor import Tensor, strides_of
@@ -213,6 +214,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     if v is None:
         if s is not None:
             s.stale += 1
+        move_retained(t, node)
         t._e = node
         return
     b = base_of(t)
@@ -223,6 +225,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     c.base = (b._a.shape, geometry(b), b._k)
     c.shape = b._a.shape
     c.k = b._k
+    move_retained(b, c)
     b._e = c
     s.stale += 1
     edge_of(t)
