@@ -115,14 +115,6 @@ def _missing(report: Report, no_cuda: str) -> list[Missing]:
                 "pip install 'torchlab[lab]'",
             )
         )
-    if not {"mkl", "onednn-cpu-gomp"} & report.optional.keys():
-        result.append(
-            Missing(
-                "mkl, onednn-cpu-gomp",
-                "matrix products and convolutions use NumPy's BLAS, which is somewhat slower",
-                "on x86-64 Linux or Windows: pip install 'torchlab[fast]'",
-            )
-        )
     if report.chromium is None:
         result.append(
             Missing(
