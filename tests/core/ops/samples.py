@@ -2,58 +2,25 @@
 
 What the schema tells is enough for most; `ARGUMENTS` adds, as data, what it cannot tell: sizes that
 must fit, indices that must be in range. Every call makes fresh tensors with the same values.
+
+A family may keep its own in `arguments_<family>.py` beside this file: ARGUMENTS, and any of the
+sets LEFT_OUT, SHAPE_FROM_DATA, FLAT, SYMMETRIC.
 """
 
 from __future__ import annotations
 
+import importlib
+import pathlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import torchlab
+from tests.core.ops.values import B, C, F, I, M
 from torchlab._core.dispatch.op import Op
 from torchlab._core.dispatch.registry import OPS
-
-
-@dataclass(frozen=True)
-class F:
-    """A float64 tensor of this shape. Its values are all different, at least 0.005 apart, within
-    `low` … `high`, so that no finite difference crosses a kink or changes an order."""
-
-    shape: tuple[int, ...] = (2, 3)
-    low: float = 0.2
-    high: float = 0.95
-
-
-@dataclass(frozen=True)
-class I:  # noqa: E742
-    """An int64 tensor with these elements."""
-
-    values: Any
-
-
-@dataclass(frozen=True)
-class B:
-    """A bool tensor of this shape, about half of it true (the first element always)."""
-
-    shape: tuple[int, ...] = (2, 3)
-
-
-@dataclass(frozen=True)
-class C:
-    """A complex128 tensor of this shape."""
-
-    shape: tuple[int, ...] = (2, 3)
-
-
-@dataclass(frozen=True)
-class M:
-    """A well-conditioned symmetric positive matrix of n rows."""
-
-    n: int = 3
 
 
 # Names of arguments whose value can be told from the name, unless ARGUMENTS says otherwise.
@@ -314,6 +281,28 @@ LEFT_OUT = frozenset(
     }
 )
 
+# The shape of the result depends on the elements: no rule can foretell it.
+SHAPE_FROM_DATA = frozenset(
+    {
+        "masked_select", "nonzero", "argwhere", "_unique2", "unique_dim", "unique_consecutive",
+        "bincount", "combinations",
+    }
+)  # fmt: skip
+# Composites whose result is an integer, a truth value or constant in steps.
+FLAT = frozenset({"isclose", "angle_backward"})
+# Defined for symmetric matrices only.
+SYMMETRIC = frozenset({"linalg_cholesky"})
+
+for _path in sorted(pathlib.Path(__file__).parent.glob("arguments_*.py")):
+    _family = importlib.import_module(f"tests.core.ops.{_path.stem}")
+    _twice = ARGUMENTS.keys() & _family.ARGUMENTS.keys()
+    assert not _twice, f"{_path.name}: {sorted(_twice)} have samples elsewhere"
+    ARGUMENTS |= _family.ARGUMENTS
+    LEFT_OUT |= getattr(_family, "LEFT_OUT", frozenset())
+    SHAPE_FROM_DATA |= getattr(_family, "SHAPE_FROM_DATA", frozenset())
+    FLAT |= getattr(_family, "FLAT", frozenset())
+    SYMMETRIC |= getattr(_family, "SYMMETRIC", frozenset())
+
 INTEGER_NAMES = ("bitwise_", "gcd", "lcm")
 
 
@@ -385,4 +374,4 @@ def declared() -> list[Op]:
     ]
 
 
-__all__ = ["ARGUMENTS", "LEFT_OUT", "declared", "make", "samples", "specs"]
+__all__ = ["ARGUMENTS", "FLAT", "LEFT_OUT", "SHAPE_FROM_DATA", "SYMMETRIC", "declared", "make", "samples", "specs"]

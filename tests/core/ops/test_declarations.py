@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 import torchlab
-from tests.core.ops.samples import ARGUMENTS, declared, samples
+from tests.core.ops.samples import (
+    ARGUMENTS,
+    FLAT,
+    SHAPE_FROM_DATA,
+    SYMMETRIC,
+    declared,
+    samples,
+)
 from torchlab import Tensor
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import meta_tensor
@@ -25,15 +32,6 @@ from torchlab.autograd import gradcheck, gradgradcheck
 
 OPS = declared()
 POINTWISE = ("unary", "binary", "pointwise")
-
-# The shape of the result depends on the elements: no rule can foretell it.
-SHAPE_FROM_DATA = frozenset(
-    {
-        "masked_select", "nonzero", "argwhere", "_unique2", "unique_dim", "unique_consecutive",
-        "bincount", "combinations",
-    }
-)  # fmt: skip
-
 
 def _ids(ops: list[Op]) -> Any:
     return pytest.mark.parametrize("op", ops, ids=[f"{op.name}.{op.overload}" for op in ops])
@@ -133,11 +131,7 @@ def _differentiable(op: Op) -> bool:
     return op.family == "composite" and op.name not in FLAT
 
 
-# Composites whose result is an integer, a truth value or constant in steps.
-FLAT = frozenset({"isclose", "angle_backward"})
 NOT_TO = {"cross_entropy_loss": {"weight"}, "nll_loss_nd": {"weight"}}  # PyTorch refuses these, too
-# Defined for symmetric matrices only.
-SYMMETRIC = frozenset({"linalg_cholesky"})
 
 
 def _wanting(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -251,12 +251,13 @@ def pointwise(text: str, **facts: Any) -> Callable[[Any], Op]:
 class Face:
     """The public Python call of a name with several overloads: a function that chooses."""
 
-    __slots__ = ("name", "body", "method", "doc", "_cache")
+    __slots__ = ("name", "body", "method", "out", "doc", "_cache")
 
-    def __init__(self, name: str, body: Any, method: Any) -> None:
+    def __init__(self, name: str, body: Any, method: Any, out: bool = False) -> None:
         self.name = name
         self.body = body
         self.method = method
+        self.out = out
         self.doc = body.__doc__ or ""
         self._cache: dict[str, Any] = {}
 
@@ -276,14 +277,19 @@ class Face:
 
 
 def face(
-    name: str, *, method: Any = True, spaces: tuple[str, ...] = ("torch",), py: tuple[str, ...] = ()
+    name: str,
+    *,
+    method: Any = True,
+    spaces: tuple[str, ...] = ("torch",),
+    py: tuple[str, ...] = (),
+    out: bool = False,
 ) -> Callable[[Any], Face]:
     """Let the decorated function be what users call under `name`; it picks among operators.
-    `method`
-    says whether tensors have it, or is the method where its parameters come in another order."""
+    `method` says whether tensors have it, or is the method where its parameters come in another
+    order. `out` gives the function (not the method) an `out=` into which the result is copied."""
 
     def declare(body: Any) -> Face:
-        f = Face(name, body, method)
+        f = Face(name, body, method, out)
         elsewhere = bool(spaces) and "torch" not in spaces and not method
         for n in (name, *py):
             if elsewhere:

@@ -58,6 +58,7 @@ NAMESPACE.update(
     wrote=writes.wrote,
     rebase_history=writes.rebase_history,
     elementwise_out=writes.elementwise_out,
+    face_out=writes.face_out,
     general_out=writes.general_out,
     slow_write=writes.slow_write,
     slow_inplace=writes.slow_inplace,

@@ -275,26 +275,42 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
 
 
 def general_out(op: Any, args: Any, out: Any) -> Any:
-    inputs = modes.tensors_in(args)
-    outs = out if isinstance(out, (tuple, list)) else (out,)
+    """out= of an operator that computes first: the results are copied."""
+    return delivered(op, op.core, args, {}, out)
+
+
+def face_out(face: Any, args: Any, named: Any, out: Any) -> Any:
+    """out= of a face: what its body makes is copied."""
+    return delivered(face, face.body, args, named, out)
+
+
+def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
+    inputs = modes.tensors_in((*args, *named.values()))
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     for o in outs:
         prepare_out(op, o, inputs)
-    results = op.core(*(unrecorded(x) for x in args))
-    results = results if isinstance(results, tuple) else (results,)
-    for o, r in zip(outs, results, strict=True):
+    results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
+    made = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+    if len(outs) != len(made):
+        raise TypeError(
+            f"{op.name}(): argument 'out' must be {len(made)} tensor(s), but got {len(outs)}"
+        )
+    for o, r in zip(outs, made, strict=True):
         check_cast(op, r._k.dtype, o._k.dtype)
         if r._k.device is not o._k.device:
             raise RuntimeError(
                 f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}"
             )
-    for o, r in zip(outs, results, strict=True):
+    for o, r in zip(outs, made, strict=True):
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)
         resize_out(op, o, r._a.shape)
         if o._k.device.type != "meta":
             o._a[...] = r._a
         wrote(o)
-    return out
+    if isinstance(results, tuple):
+        return type(results)(*outs) if hasattr(results, "_fields") else outs
+    return outs if isinstance(results, list) else out
 
 
 def unrecorded(x: Any) -> Any:
@@ -303,6 +319,8 @@ def unrecorded(x: Any) -> Any:
         r._a, r._k, r._s, r._v = x._a, x._k, x._s, x._v
         r._e = r._g = None
         return r
+    if type(x) in (list, tuple):
+        return type(x)(map(unrecorded, x))
     return x
 
 

@@ -14,18 +14,20 @@ def face(f: Any, variant: str) -> Any:
     if variant == "method":
         return f.method if callable(f.method) else f.body
     parameters = list(inspect.signature(f.body).parameters.values())
-    if not parameters or parameters[0].name != "self":
+    if not f.out and (not parameters or parameters[0].name != "self"):
         return f.body
     shown, passed = [], []
     star = False
     for i, p in enumerate(parameters):
-        name = "input" if i == 0 else p.name
+        name = "input" if i == 0 and p.name == "self" else p.name
         if p.kind is p.VAR_POSITIONAL:
             shown.append("*" + name)
             passed.append("*" + name)
             star = True
             continue
         if p.kind is p.VAR_KEYWORD:
+            if f.out:
+                raise TypeError(f"{f.name}: out= of a face with ** is up to the face itself")
             shown.append("**" + name)
             passed.append("**" + name)
             continue
@@ -35,11 +37,18 @@ def face(f: Any, variant: str) -> Any:
         key = f"{f.name}_default_{p.name}"
         shown.append(name if p.default is p.empty else f"{name}=FACE_{key}")
         passed.append(f"{p.name}={name}" if p.kind is p.KEYWORD_ONLY else name)
-    env = {f"FACE_{f.name}": f.body}
+    env = {f"FACE_{f.name}": f.body, f"FACE_{f.name}_itself": f}
     env |= {
         f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
-    source = f"def {f.name}({', '.join(shown)}):\n    return FACE_{f.name}({', '.join(passed)})\n"
+    body = f"    return FACE_{f.name}({', '.join(passed)})\n"
+    if f.out:
+        shown += ["out=None"] if star else ["*", "out=None"]
+        inputs = "".join(x + ", " for x in passed if "=" not in x)
+        named = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
+        into = f"        return face_out(FACE_{f.name}_itself, ({inputs}), {{{named}}}, out)\n"
+        body = f"    if out is not None:\n{into}{body}"
+    source = f"def {f.name}({', '.join(shown)}):\n{body}"
     fn = compile_source(f"{f.name} (function)", source, env, f.name)
     fn.__doc__ = f.doc
     fn.__module__ = "torchlab"
