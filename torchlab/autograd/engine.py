@@ -159,134 +159,152 @@ def run(
 def run_plain(root: Any, g: Any, keep: bool) -> None:
     """The common case on its own: one root, all leaves, no second derivative, nobody listening.
 
-    The same walk as `run`, with what it knows in two dictionaries and the checks of a gradient's
+    The same walk as `run`, with what it knows in one dictionary and the checks of a gradient's
     shape and kind inlined.
     """
     node = root.node if type(root) is Out else root
     if node.outs is not None or type(node) is AccumulateGrad:
         run([(root, g)], keep=keep, create=False)
         return
-    waiting: dict[Node, int] = {}
+    # How many gradients a node waits for; once one of several has come, a _Work in its place.
+    pending: dict[Node, Any] = {}
+    count_of = pending.get
     stack = [node]
     while stack:
         for e in stack.pop().next:
             if e is not None:
                 if type(e) is Out:
                     e = e.node
-                if e in waiting:
-                    waiting[e] += 1
-                else:
-                    waiting[e] = 1
+                n = count_of(e)
+                if n is None:
+                    pending[e] = 1
                     if e.next:
                         stack.append(e)
-    states: dict[Node, _Work] = {}  # only of nodes that get several gradients, or wait in the heap
-    state_of = states.get
+                else:
+                    pending[e] = n + 1
     heap: list[tuple[int, int, Node]] = []
     counter = 0
-    owned: Any = False
     thread = TLS.__dict__  # one look-up instead of one for every access
     was = thread["grad"]
     if was:
         thread["grad"] = False
         NOGRAD.append(1)
     try:
-        while True:
-            hooks = node.hooks
-            if hooks is not None:
-                g = _before(node, g)
-            if g is not None and node.outs is None and node.next:
+        while True:  # node has one output and is no leaf, g is its gradient
+            if node.hooks is None:
                 results: Any = node.apply(g)
             else:
-                results = _apply_other(node, g, owned)
-            if hooks is not None and hooks.post:
-                results = _after(node, results, g)
-            if not keep and node.saves:
+                results = _apply_hooked(node, g)
+            if node.saves and not keep:
                 node.release()
-            g = following = None
-            for to, r in zip(node.next, results):
-                if to is None:
-                    continue
-                w = state_of(to)
-                if w is not None:
-                    if r is not None:
-                        k = r._k
-                        if w.owned is True and k is w.k and k.fast and r._a.shape == w.shape:
-                            have = w.array  # the engine's own sum: add in place
-                            np_add(have, r._a, have)
-                        else:
-                            _deliver(w, to, 0, r, False, node)
-                    w.waiting -= 1
-                    if w.waiting:
+            while True:
+                g = following = None
+                for to, r in zip(node.next, results):
+                    if to is None:
                         continue
-                else:
-                    nr = 0
-                    if type(to) is Out:
-                        nr = to.nr
-                        to = to.node
-                    n = waiting[to] - 1
-                    if n or r is None or to.outs is not None:
-                        w = state_of(to)
-                        if w is None:
-                            w = states[to] = _Work()
-                            w.waiting = n
+                    w = count_of(to)
+                    if w == 1 and r is not None:  # the only gradient it gets
+                        if type(to) is AccumulateGrad:
+                            leaf = to.leaf()
+                            if leaf is None:
+                                continue
+                            if r._k is not leaf._k or r._a.shape != leaf._a.shape:
+                                r = _fit(r, leaf._a.shape, leaf._k, to, node)
+                            if to.hooks is None and leaf._g is None:
+                                # results, r and the argument: nobody else has it
+                                leaf._g = _first_grad(leaf, r, getrefcount(r) <= 3)
+                                continue
                         else:
-                            w.waiting -= 1
+                            if r._k is not to.k or r._a.shape != to.shape or type(r) is not Tensor:
+                                r = _fit(r, to.shape, to.k, to, node)
+                            if following is None:
+                                following, g = to, r
+                                continue
+                        w = pending[to] = _Work()
+                        w.grads = r
+                    elif type(w) is _Work:
                         if r is not None:
-                            _deliver(w, to, nr, r, False, node)
+                            k = r._k
+                            if w.owned is True and k is w.k and k.fast and r._a.shape == w.shape:
+                                have = w.array  # the engine's own sum: add in place
+                                np_add(have, r._a, have)
+                            else:
+                                _deliver(w, to, 0, r, False, node)
+                        w.waiting -= 1
                         if w.waiting:
                             continue
-                    elif type(to) is AccumulateGrad:  # the only gradient it gets
-                        leaf = to.leaf()
-                        if leaf is None:
-                            continue
-                        if r._k is not leaf._k or r._a.shape != leaf._a.shape:
-                            r = _fit(r, leaf._a.shape, leaf._k, to, node)
-                        if to.hooks is None and leaf._g is None:
-                            # results, r and the argument: three references mean nobody else has it
-                            leaf._g = _first_grad(leaf, r, getrefcount(r) <= 3)
-                            continue
-                        w = states[to] = _Work()
-                        w.grads = r
                     else:
-                        if r._k is not to.k or r._a.shape != to.shape or type(r) is not Tensor:
-                            r = _fit(r, to.shape, to.k, to, node)
-                        if following is None:
-                            following, g = to, r
+                        to = _first_of_several(pending, to, r, node)
+                        if to is None:
                             continue
-                        w = states[to] = _Work()
-                        w.grads = r
-                counter += 1
-                heappush(heap, (-to.seq, counter, to))
-            results = r = None
-            if following is not None:
-                if not heap or -following.seq <= heap[0][0]:
-                    node, owned = following, False
-                    continue
-                w = states[following] = _Work()
-                w.grads = g
-                counter += 1
-                heappush(heap, (-following.seq, counter, following))
-            if not heap:
-                break
-            node = heappop(heap)[2]
-            w = states.pop(node)
-            g, owned = w.grads, w.owned
+                    counter += 1
+                    heappush(heap, (-to.seq, counter, to))
+                r = None
+                if following is not None:
+                    if not heap or -following.seq <= heap[0][0]:
+                        node = following
+                        break
+                    w = pending[following] = _Work()
+                    w.grads = g
+                    counter += 1
+                    heappush(heap, (-following.seq, counter, following))
+                if not heap:
+                    return
+                node = heappop(heap)[2]
+                w = pending[node]
+                g = w.grads
+                w.grads = w.array = None
+                if g is not None and node.outs is None and node.next:
+                    break
+                results = _apply_other(node, g, w.owned)
+                if node.saves and not keep:
+                    node.release()
     finally:
         if was:
             thread["grad"] = True
             NOGRAD.pop()
 
 
+def _first_of_several(pending: dict[Node, Any], to: Any, r: Any, source: Node) -> Node | None:
+    """Deliver what comes first to a node that waits for several gradients, to a node with several
+    outputs, or nothing to any. Gives back the node if it has now got all."""
+    nr = 0
+    if type(to) is Out:
+        nr = to.nr
+        to = to.node
+    w = pending[to]
+    if type(w) is int:
+        n = w
+        w = pending[to] = _Work()
+        w.waiting = n
+    if r is not None:
+        _deliver(w, to, nr, r, False, source)
+    w.waiting -= 1
+    return None if w.waiting else to
+
+
+def _apply_hooked(node: Node, g: Any) -> tuple[Any, ...]:
+    g = _before(node, g)
+    results = node.apply(g) if g is not None else (None,) * len(node.next)
+    assert node.hooks is not None
+    return _after(node, results, g) if node.hooks.post else results
+
+
 def _apply_other(node: Node, g: Any, owned: Any) -> tuple[Any, ...]:
-    """Leaves, nodes with several outputs, and nodes that got nothing."""
+    """Leaves, nodes with several outputs, and nodes that got nothing; their hooks, too."""
+    hooks = node.hooks
+    if hooks is not None:
+        g = _before(node, g)
     if type(node) is AccumulateGrad:
+        results: Any = ()
         if g is not None:
             _accumulate(node, g, owned, False)
-        return ()
-    if g is None or (node.outs is not None and all(x is None for x in g)):
-        return (None,) * len(node.next)
-    results = node.apply(g if node.outs is None else tuple(g))
-    return results if type(results) is tuple else (results,)
+    elif g is None or (node.outs is not None and all(x is None for x in g)):
+        results = (None,) * len(node.next)
+    else:
+        results = node.apply(g if node.outs is None else tuple(g))
+        results = results if type(results) is tuple else (results,)
+    return _after(node, results, g) if hooks is not None and hooks.post else results
 
 
 def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
@@ -474,7 +492,8 @@ def _accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> N
         leaf._g = aten.add(have, g)
     else:
         k = have._k
-        if k is g._k and k.fast and type(have) is Tensor:
+        gk = g._k
+        if k.dtype is gk.dtype and k.c.fast and gk.plain and k.plain and type(have) is Tensor:
             have._a += g._a
             s = have._s
             if s is not None:

@@ -223,8 +223,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "flip": [(F(), (0, 1))],
     "repeat": [(F(), (2, 1, 2))],
     "trace": [(F((3, 3)),)],
-    "_softmax_backward_data": [(G, F(), 1)],
-    "_log_softmax_backward_data": [(G, F(low=-2.0, high=-0.1), 1)],
+    "_softmax_backward": [(G, F(), 1)],
+    "_log_softmax_backward": [(G, F(low=-2.0, high=-0.1), 1)],
     "fill.Tensor": [(F(), F(()))],
     "_fill.Tensor": [(F(), F(()))],
     "searchsorted.Tensor": [(F((4,)), F())],
@@ -266,7 +266,6 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "reshape_as": [(F(), F((3, 2)))],
     "expand_as": [(F((2, 1)), F())],
     "_cumprod_zeros_backward": [(G, F(), 1)],
-    "fft_c2c": [(C(), 1, "backward", True)],
     **_upsampling(),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
@@ -209,6 +210,117 @@ def batch_norm(
     if running_var is not None:
         _move(running_var, aten.detach(var) * (n / (n - 1) if n > 1 else math.nan), momentum)
     return r
+
+
+def _native(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """(output, mean, 1 / √(var + eps)) as PyTorch's native operators give them: in evaluation
+    the statistics are empty."""
+    if x._a.ndim < 2:
+        raise RuntimeError(
+            f"batch_norm: expected at least 2 dimensions (N, C, …), got {list(x._a.shape)}"
+        )
+    _check_channels(x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("running_mean must be defined in evaluation mode")
+        r = _batch_norm_eval.call(x, weight, bias, running_mean, running_var, eps)
+        none = aten.new_empty(aten.detach(x), (0,))
+        return r, none, aten.clone(none)
+    r, mean, rstd, var = _batch_norm_training.call(x, weight, bias, eps)
+    n = x._a.size // max(x._a.shape[1], 1)
+    if n:
+        _move(running_mean, mean, momentum)
+        if running_var is not None:
+            _move(running_var, aten.detach(var) * (n / (n - 1) if n > 1 else math.nan), momentum)
+    return r, mean, rstd
+
+
+@composite(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+    "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    method=False,
+    out=True,
+)
+def native_batch_norm(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """`batch_norm`, and the mean and 1 / √(var + eps) it used in training."""
+    return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@face("_native_batch_norm_legit", method=False)
+def native_batch_norm_legit(
+    self: Any, weight: Any, bias: Any, *rest: Any, training: Any = None, **options: Any
+) -> Any:
+    """`native_batch_norm` with running statistics, or (without them) by the batch's own."""
+    names = ("training", "momentum", "eps")
+    if training is not None:
+        options["training"] = training
+    stats = [options.pop(k, None) for k in ("running_mean", "running_var")]
+    values = list(rest)
+    if len(values) + len(options) > len(names):
+        stats = [values.pop(0) if s is None else s for s in stats]
+    given = dict(zip(names, values)) | options
+    if given.keys() != set(names):
+        raise TypeError(
+            "_native_batch_norm_legit() takes (input, weight, bias, running_mean, running_var, "
+            "training, momentum, eps) or the same without running statistics"
+        )
+    return _native(self, weight, bias, *stats, **given)
+
+
+@composite(
+    "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+    "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+    public=False,
+)
+def batch_norm_with_update(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """`native_batch_norm` in training, and a reserve that is empty here."""
+    r = _native(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*r, aten.new_empty(aten.detach(input), (0,), dtype=dt.uint8))
+
+
+@composite(
+    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+    "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    method=False,
+    out=True,
+)
+def native_batch_norm_legit_no_training(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """`native_batch_norm` in evaluation."""
+    return _native(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def _move(running: Any, new: Any, momentum: float) -> None:

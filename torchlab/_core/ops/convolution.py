@@ -316,6 +316,11 @@ def convolution(
     return as_format_of(xp, r, x)
 
 
+def conj_of(x: Any) -> Any:
+    """The conjugate of complex tensors: a convolution is linear in each of its operands."""
+    return aten.conj(x) if x._k.dtype.is_complex else x
+
+
 @vjp_helper
 def convolution_vjp(
     g: Any,
@@ -333,14 +338,14 @@ def convolution_vjp(
     gx = gw = gb = None
     if transposed:
         if needs[0]:
-            gx = _conv_to(x._a.shape, g, w, *geometry, groups)
+            gx = _conv_to(x._a.shape, g, conj_of(w), *geometry, groups)
         if needs[1]:
-            gw = _convolution_weight_grad.call(x, g, w._a.shape, *geometry, groups)
+            gw = _convolution_weight_grad.call(conj_of(x), g, w._a.shape, *geometry, groups)
     else:
         if needs[0]:
-            gx = _convolution_input_grad.call(g, w, x._a.shape, *geometry, groups)
+            gx = _convolution_input_grad.call(g, conj_of(w), x._a.shape, *geometry, groups)
         if needs[1]:
-            gw = _convolution_weight_grad.call(g, x, w._a.shape, *geometry, groups)
+            gw = _convolution_weight_grad.call(g, conj_of(x), w._a.shape, *geometry, groups)
     if needs[2]:
         gb = aten.sum(g, (0, *range(2, g._a.ndim)))
     return gx, gw, gb
@@ -404,8 +409,10 @@ def conv_input_grad_vjp(
     """v is shaped like the input."""
     geometry = (stride, padding, dilation)
     return (
-        _conv_to(g._a.shape, v, w, *geometry, groups) if needs[0] else None,
-        _convolution_weight_grad.call(g, v, w._a.shape, *geometry, groups) if needs[1] else None,
+        _conv_to(g._a.shape, v, conj_of(w), *geometry, groups) if needs[0] else None,
+        _convolution_weight_grad.call(conj_of(g), v, w._a.shape, *geometry, groups)
+        if needs[1]
+        else None,
     )
 
 
@@ -416,8 +423,10 @@ def conv_weight_grad_vjp(
     """v is shaped like the weight."""
     geometry = (stride, padding, dilation)
     return (
-        _conv_to(g._a.shape, x, v, *geometry, groups) if needs[0] else None,
-        _convolution_input_grad.call(g, v, x._a.shape, *geometry, groups) if needs[1] else None,
+        _conv_to(g._a.shape, conj_of(x), v, *geometry, groups) if needs[0] else None,
+        _convolution_input_grad.call(conj_of(g), v, x._a.shape, *geometry, groups)
+        if needs[1]
+        else None,
     )
 
 

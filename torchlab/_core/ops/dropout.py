@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from torchlab._core.dispatch.op import face
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch.op import composite, face
 from torchlab._core.dispatch.registry import aten
 
 _SELU_LOW = 1.7580993408473766  # minus the limit of SELU at −∞
@@ -74,3 +75,27 @@ _declare(
 )
 _declare("alpha_dropout", "Dropout that keeps mean and variance of SELU networks.", alpha=True)
 _declare("feature_alpha_dropout", "Alpha dropout of whole channels.", feature=True, alpha=True)
+
+
+@face("native_dropout", method=False)
+def native_dropout(self: Any, p: float, train: Any) -> Any:
+    """(dropout, the mask of what was kept)."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if train is False or self._a.size == 0:
+        return self, aten.ones_like(aten.detach(self), dtype=dt.bool)
+    if p == 1:
+        mask = aten.zeros_like(aten.detach(self), dtype=dt.bool)
+        return aten.mul(self, aten.zeros_like(aten.detach(self))), mask
+    mask = aten.to(aten.bernoulli_(_noise(self, False), 1 - p), dt.bool)
+    return native_dropout_backward.call(self, mask, 1 / (1 - p)), mask
+
+
+@composite(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    public=False,
+    out=True,
+)
+def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+    """grad_output · mask · scale."""
+    return aten.mul(grad_output, aten.mul(mask, scale))

@@ -275,6 +275,7 @@ def rmatmul(self: Any, other: Any) -> Any:
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     spaces=("nn.functional",),
     method=False,
+    out=True,
 )
 def linear(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weightᵀ + bias: (…, in) → (…, out), weight (out, in)."""

@@ -257,7 +257,7 @@ def _group_meta(
     autocast="float32",
     vjp={
         "input, weight, bias": (
-            "group_norm_backward(g0, input, result1, result2, weight, group, eps, needs)"
+            "group_norm_backward(g0, g1, g2, input, result1, result2, weight, group, eps, needs)"
         )
     },
 )
@@ -280,12 +280,21 @@ def native_group_norm(
 
 @vjp_helper
 def group_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, group: int, eps: float, needs: Any
+    g: Any,
+    g_mean: Any,
+    g_rstd: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    group: int,
+    eps: float,
+    needs: Any,
 ) -> Any:
-    """The gradients of x, weight and bias that are needed."""
-    if g is None:
+    """The gradients of x, weight and bias that are needed, also from those of mean and rstd."""
+    if g is None and g_mean is None and g_rstd is None:
         return None, None, None
-    if not grad_enabled():
+    if g is not None and not grad_enabled() and g_mean is None and g_rstd is None:
         r = native_group_norm_backward.call(g, x, mean, rstd, weight, group, list(needs))
         return tuple(v if k else None for v, k in zip(r, needs))
     shape = x._a.shape
@@ -294,14 +303,24 @@ def group_norm_backward(
     centred = rows - aten.mean(rows, 1, True)
     scale = aten.rsqrt(aten.mean(centred * centred, 1, True) + eps)
     normal = centred * scale
-    gw = g if weight is None else g * aten.view(weight, (1, c, *(1,) * (len(shape) - 2)))
-    gw = aten.reshape(gw, rows._a.shape)
-    gx = scale * (gw - aten.mean(gw, 1, True) - normal * aten.mean(gw * normal, 1, True))
+    parts = []
+    if g is not None and needs[0]:
+        gw = g if weight is None else g * aten.view(weight, (1, c, *(1,) * (len(shape) - 2)))
+        gw = aten.reshape(gw, rows._a.shape)
+        parts.append(
+            scale * (gw - aten.mean(gw, 1, True) - normal * aten.mean(gw * normal, 1, True))
+        )
+    m = max(rows._a.shape[1], 1)
+    if g_mean is not None and needs[0]:
+        parts.append(aten.expand(aten.reshape(g_mean, (-1, 1)) / m, rows._a.shape))
+    if g_rstd is not None and needs[0]:
+        parts.append(aten.reshape(g_rstd, (-1, 1)) * (scale * scale * normal) / -m)
+    gx = sum(parts[1:], parts[0]) if parts else None
     dims = (0, *range(2, len(shape)))
     return (
-        aten.reshape(gx, shape) if needs[0] else None,
-        aten.sum(g * aten.reshape(normal, shape), dims) if needs[1] else None,
-        aten.sum(g, dims) if needs[2] else None,
+        None if gx is None else aten.reshape(gx, shape),
+        aten.sum(g * aten.reshape(normal, shape), dims) if needs[1] and g is not None else None,
+        aten.sum(g, dims) if needs[2] and g is not None else None,
     )
 
 

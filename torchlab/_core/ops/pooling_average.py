@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
@@ -76,10 +77,19 @@ def _avg_forward(
     r = xp.array(padded[taps[0]], order="C")
     for tap in taps[1:]:
         r += padded[tap]
-    r /= xp.asarray(
+    divisor = xp.asarray(
         _divisor(x.shape[-k:], out, kernel, stride, padding, include, override, r.dtype)
     )
+    if r.dtype.kind == "i":  # towards zero, as C divides
+        return xp.sign(r) * xp.sign(divisor) * (xp.abs(r) // xp.abs(divisor))
+    r /= divisor
     return r
+
+
+def _check_dtype(name: str, x: Any) -> None:
+    if x.dtype.kind in "iub" and x.dtype != np.int64:
+        kind = dt.from_numpy(x.dtype).scalar_name
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
 def _avg_backward(
@@ -143,6 +153,7 @@ def _declare_avg(n: int) -> None:
     ) -> Any:
         """The mean of each window."""
         check_pooled(f"avg_pool{n}d", x, n)
+        _check_dtype("avg_pool2d" if n == 2 else "avg_pool3d_out_frame", x)
         return as_format_of(
             xp, _avg_forward(xp, x, kernel, stride, padding, ceil_mode, include, override), x
         )
@@ -213,7 +224,7 @@ def _avg_pool(
 def avg_pool1d(
     self: Any,
     kernel_size: Any,
-    stride: Any = None,
+    stride: Any = (),
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -222,7 +233,7 @@ def avg_pool1d(
     return _avg_pool(1, self, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-@face("avg_pool2d", method=False, spaces=_F)
+@face("avg_pool2d", method=False, spaces=_F, out=True)
 def avg_pool2d(
     self: Any,
     kernel_size: Any,
@@ -238,7 +249,7 @@ def avg_pool2d(
     )
 
 
-@face("avg_pool3d", method=False, spaces=_F)
+@face("avg_pool3d", method=False, spaces=_F, out=True)
 def avg_pool3d(
     self: Any,
     kernel_size: Any,

@@ -65,7 +65,7 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
     meta=_like,
     decompose=_softmax_decomposed,
     autocast="float32",
-    vjp={"self": "_softmax_backward_data(g, result, dim)"},
+    vjp={"self": "_softmax_backward(g, result, dim)"},
 )
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
     """exp(x) / Σ exp(x) along `dim`."""
@@ -73,19 +73,19 @@ def _softmax(xp: Any, a: Any, dim: int) -> Any:
 
 
 @op(
-    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    "_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     public=False,
     meta=_like,
     decompose=lambda g, y, dim: y * (g - aten.sum(g * y, dim, True)),
     vjp={
-        "grad_output": "_softmax_backward_data(g, output, dim)",
+        "grad_output": "_softmax_backward(g, output, dim)",
         "output": (
             "g * grad_output - g * (grad_output * output).sum(dim, True) - grad_output * (g "
             "* output).sum(dim, True)"
         ),
     },
 )
-def _softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
+def _softmax_backward(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """y · (g − Σ g·y)."""
     if y.ndim == 0:
         return g * y - g * y
@@ -107,7 +107,7 @@ def _log_softmax_decomposed(self: Any, dim: int) -> Any:
     meta=_like,
     decompose=_log_softmax_decomposed,
     autocast="float32",
-    vjp={"self": "_log_softmax_backward_data(g, result, dim)"},
+    vjp={"self": "_log_softmax_backward(g, result, dim)"},
 )
 def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     """x − log Σ exp(x) along `dim`."""
@@ -120,7 +120,7 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
 
 
 @op(
-    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    "_log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
     public=False,
     meta=_like,
     decompose=lambda g, y, dim: g - aten.exp(y) * aten.sum(g, dim, True),
@@ -129,13 +129,39 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
         "output": "-g * exp(output) * grad_output.sum(dim, True)",
     },
 )
-def _log_softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
+def _log_softmax_backward(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """g − exp(y) · Σ g."""
     r = xp.exp(y, order="C")
     if type(r) is not np.ndarray and xp is np:
         r = np.asarray(r)
     r *= _sum(xp, g, dim % y.ndim) if y.ndim else g
     return xp.subtract(g, r, out=r)
+
+
+@composite(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) "
+    "-> Tensor",
+    method=False,
+    out=True,
+)
+def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    """The gradient of softmax's input, in the input's type."""
+    return _in_dtype(_softmax_backward.call(grad_output, output, dim), input_dtype)
+
+
+@composite(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
+    "input_dtype) -> Tensor",
+    method=False,
+    out=True,
+)
+def _log_softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    """The gradient of log_softmax's input, in the input's type."""
+    return _in_dtype(_log_softmax_backward.call(grad_output, output, dim), input_dtype)
+
+
+def _in_dtype(r: Any, dtype: Any) -> Any:
+    return r if r._k.dtype is dtype else aten.to(r, dtype)
 
 
 # Rows that are masked out entirely give zeros: attention needs that.
@@ -146,7 +172,7 @@ def _log_softmax_backward_data(xp: Any, g: Any, y: Any, dim: int) -> Any:
     public=False,
     meta=_like,
     grad_name="SafeSoftmaxBackward0",
-    vjp={"self": "_softmax_backward_data(g, result, dim)"},
+    vjp={"self": "_softmax_backward(g, result, dim)"},
 )
 def _safe_softmax(xp: Any, a: Any, dim: int) -> Any:
     """softmax, but zeros for a row of −inf."""

@@ -1,5 +1,9 @@
-"""Discrete Fourier transforms of one dimension.
+"""The kernels of the discrete Fourier transforms: complex to complex, real to complex, complex to
+real, along any number of dimensions.
 
+`normalization` is 0 (none), 1 (divided by the square root of the number of points) or 2 (divided by
+it). The results' memory order is the one that PyTorch's transforms leave behind: the transformed
+dimensions lie innermost.
 Source of the semantics: https://docs.pytorch.org/docs/2.13/fft.html
 """
 
@@ -10,121 +14,167 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.lazy import lazy
+from torchlab._core.ops._places import elements, in_order
+
+scipy_fft = lazy("scipy.fft")
+
+_FORWARD = ("backward", "ortho", "forward")  # SciPy's names of 0, 1, 2
+_INVERSE = ("forward", "ortho", "backward")
+
+
+def _fft(xp: Any) -> Any:
+    """SciPy's transforms compute float32 in float32; CuPy's do as well."""
+    return scipy_fft if xp is np else xp.fft
 
 
 def _complex(d: np.dtype) -> np.dtype:
-    return np.dtype(np.complex128 if d.itemsize >= (16 if d.kind == "c" else 8) else np.complex64)
+    return np.result_type(d, np.complex64)
 
 
-def _norms(norm: str | None, forward: bool) -> str:
-    if norm not in (None, "backward", "forward", "ortho"):
-        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
-    return norm or "backward"
+def _real(d: np.dtype) -> np.dtype:
+    return np.dtype(np.float64 if d.itemsize == 16 else np.float32)
 
 
-_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+def _strides(a: Any, shape: Any, dims: Any, last: int | None) -> tuple[int, ...]:
+    """From outside to inside: the other dimensions as they lie in the operand, the transformed ones
+    as they lie in it, and innermost the one that changes between real and complex."""
+    steps = elements(a)
+    inner = [d for d in dims if d != last]
+    order = sorted((d for d in range(a.ndim) if d not in dims), key=lambda d: -steps[d])
+    order += sorted(sorted(inner), key=lambda d: -steps[d])
+    if last is not None:
+        order.append(last)
+    strides, step = [0] * a.ndim, 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
 
 
-def _sized(shape: Any, dim: int, n: int) -> Any:
-    s = list(shape)
-    s[dim] = n
-    return tuple(s)
+def _check_points(a: Any, dims: Any) -> None:
+    for d in dims:
+        if a.shape[d] == 0:
+            raise RuntimeError(
+                f"Invalid number of data points (0) specified: dimension {d} of a tensor of shape"
+                f" {list(a.shape)} cannot be transformed"
+            )
+
+
+def _c2c_meta(a: Any, dim: Any, normalization: int, forward: bool) -> Any:
+    return MetaArray(a.shape, _complex(a.dtype), _strides(a, a.shape, dim, None))
 
 
 @op(
-    "fft_c2c(Tensor self, int dim, str norm, bool forward) -> Tensor",
+    "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
     public=False,
     half=False,
-    vjp={"self": "fft_c2c(g, dim, opposite_norm(norm), not forward)"},
+    vjp={"self": "_fft_c2c(g, dim, normalization, not forward)"},
     grad_name="FftC2CBackward0",
-    meta=lambda a, dim, norm, forward: MetaArray(a.shape, a.dtype),
+    meta=_c2c_meta,
 )
-def fft_c2c(xp: Any, a: Any, dim: int, norm: str, forward: bool) -> Any:
-    """Complex to complex along one dimension."""
-    if a.shape[dim] == 0:
-        raise RuntimeError(f"Invalid number of data points ({a.shape[dim]}) specified")
-    f = xp.fft.fft if forward else xp.fft.ifft
-    r = f(a, axis=dim, norm=norm).astype(_complex(a.dtype), copy=False)
-    return xp.ascontiguousarray(r)
+def fft_c2c(xp: Any, a: Any, dim: Any, normalization: int, forward: bool) -> Any:
+    """Complex to complex."""
+    if not dim:
+        return a.copy(order="C")
+    _check_points(a, dim)
+    if a.size == 0:
+        r = xp.empty(a.shape, a.dtype)
+    elif forward:
+        r = _fft(xp).fftn(a, axes=tuple(dim), norm=_FORWARD[normalization])
+    else:
+        r = _fft(xp).ifftn(a, axes=tuple(dim), norm=_INVERSE[normalization])
+    return in_order(xp, r.astype(a.dtype, copy=False), _strides(a, a.shape, dim, None))
+
+
+def _half_shape(a: Any, dim: Any, onesided: bool) -> tuple[int, ...]:
+    shape = list(a.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return tuple(shape)
+
+
+def _r2c_meta(a: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+    shape = _half_shape(a, dim, onesided)
+    return MetaArray(shape, _complex(a.dtype), _strides(a, shape, dim, dim[-1]))
+
+
+@op(
+    "_fft_r2c(Tensor self, SymInt[] dim, int normalization, bool onesided) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "fft_r2c_backward(g, self.shape, dim, normalization, onesided)"},
+    grad_name="FftR2CBackward0",
+    meta=_r2c_meta,
+)
+def fft_r2c(xp: Any, a: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+    """Real to complex: all points of the last of `dim`, or the half that is not redundant."""
+    _check_points(a, dim)
+    shape = _half_shape(a, dim, onesided)
+    if a.size == 0:
+        r = xp.empty(shape, _complex(a.dtype))
+    else:
+        f = _fft(xp).rfftn if onesided else _fft(xp).fftn
+        r = f(a, axes=tuple(dim), norm=_FORWARD[normalization])
+    r = r.astype(_complex(a.dtype), copy=False)
+    return in_order(xp, r, _strides(a, shape, dim, dim[-1]))
 
 
 @vjp_helper
-def opposite_norm(norm: str) -> str:
-    return _OPPOSITE[norm]
+def fft_r2c_backward(g: Any, shape: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+    """The real part of the inverse transform; the points left out have no gradient."""
+    if onesided:
+        last = dim[-1]
+        missing = shape[last] - g._a.shape[last]
+        if missing:
+            n = g._a.ndim
+            g = aten.constant_pad_nd(g, (0, 0) * (n - 1 - last % n) + (0, missing), 0)
+    return aten.real(aten._fft_c2c(g, dim, normalization, False))
 
 
-def _fitted(x: Any, n: int | None, dim: int) -> Any:
-    """Cut or pad with zeros to n points."""
-    size = x._a.shape[dim]
-    if n is None or n == size:
-        return x
-    if n < 1:
-        raise RuntimeError(f"Invalid number of data points ({n}) specified")
-    if n < size:
-        return aten.narrow(x, dim, 0, n)
-    pad = aten.new_zeros(x, _sized(x._a.shape, dim % x._a.ndim, n - size))
-    return aten.cat([x, pad], dim)
+def _whole_shape(a: Any, dim: Any, last_dim_size: int) -> tuple[int, ...]:
+    shape = list(a.shape)
+    shape[dim[-1]] = last_dim_size
+    return tuple(shape)
 
 
-def _as_complex(x: Any) -> Any:
-    d = x._k.dtype
-    if d.is_complex:
-        return x
-    if not d.is_floating_point:
-        x = aten.to(x, aten.empty(0).dtype)
-    return aten.to(x, x._k.dtype.to_complex())
+def _c2r_meta(a: Any, dim: Any, normalization: int, last_dim_size: int) -> Any:
+    shape = _whole_shape(a, dim, last_dim_size)
+    return MetaArray(shape, _real(a.dtype), _strides(a, shape, dim, dim[-1]))
 
 
-@face("fft", method=False, spaces=("fft",))
-def fft(
-    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
-) -> Any:
-    """The transform of a complex (or real) signal of n points."""
-    return fft_c2c.function(_fitted(_as_complex(self), n, dim), dim, _norms(norm, True), True)
+@op(
+    "_fft_c2r(Tensor self, SymInt[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    public=False,
+    half=False,
+    vjp={"self": "fft_c2r_backward(g, dim, normalization)"},
+    grad_name="FftC2RBackward0",
+    meta=_c2r_meta,
+)
+def fft_c2r(xp: Any, a: Any, dim: Any, normalization: int, last_dim_size: int) -> Any:
+    """The real signal of `last_dim_size` points of which `self` is the half that is kept."""
+    if last_dim_size < 1:
+        raise RuntimeError(f"Invalid number of data points ({last_dim_size}) specified")
+    _check_points(a, dim)
+    shape = _whole_shape(a, dim, last_dim_size)
+    if a.size == 0:
+        r = xp.empty(shape, _real(a.dtype))
+    else:
+        sizes = tuple(shape[d] for d in dim)
+        r = _fft(xp).irfftn(a, s=sizes, axes=tuple(dim), norm=_INVERSE[normalization])
+    r = r.astype(_real(a.dtype), copy=False)
+    return in_order(xp, r, _strides(a, shape, dim, dim[-1]))
 
 
-@face("ifft", method=False, spaces=("fft",))
-def ifft(
-    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
-) -> Any:
-    """The inverse of `fft`."""
-    return fft_c2c.function(_fitted(_as_complex(self), n, dim), dim, _norms(norm, False), False)
-
-
-@face("rfft", method=False, spaces=("fft",))
-def rfft(
-    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
-) -> Any:
-    """The transform of a real signal: the half that is not redundant."""
-    if self._k.dtype.is_complex:
-        raise RuntimeError("rfft expects a real input tensor, but got " + self._k.dtype.scalar_name)
-    full = fft.body(self, n, dim, norm)
-    return aten.narrow(full, dim, 0, full._a.shape[dim] // 2 + 1)
-
-
-@face("irfft", method=False, spaces=("fft",))
-def irfft(
-    self: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None
-) -> Any:
-    """The real signal of n points whose `rfft` this is."""
-    x = _as_complex(self)
-    n = 2 * (x._a.shape[dim] - 1) if n is None else n
-    if n < 1:
-        raise RuntimeError(f"Invalid number of data points ({n}) specified")
-    half = _fitted(x, n // 2 + 1, dim)
-    ends = [
-        aten.complex(
-            aten.real(aten.narrow(half, dim, 0, 1)),
-            aten.zeros_like(aten.real(aten.narrow(half, dim, 0, 1))),
-        )
-    ]
-    middle = aten.narrow(half, dim, 1, (n - 1) // 2) if (n - 1) // 2 else None
-    parts = [*ends] + ([middle] if middle is not None else [])
-    if n % 2 == 0:
-        last = aten.real(aten.narrow(half, dim, n // 2, 1))
-        parts.append(aten.complex(last, aten.zeros_like(last)))
-    if middle is not None:
-        parts.append(aten.conj(aten.flip(middle, (dim,))))
-    return aten.real(fft_c2c.function(aten.cat(parts, dim), dim, _norms(norm, False), False))
+@vjp_helper
+def fft_c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
+    """The forward transform, in which the points that stand for two count twice."""
+    r = aten._fft_r2c(g, dim, normalization, True)
+    last = dim[-1] % g._a.ndim
+    n, kept = g._a.shape[last], r._a.shape[last]
+    weights = np.ones(kept)
+    weights[1 : 1 + n - kept] = 2
+    twice = aten.to(aten.from_numpy(weights), dtype=g._k.dtype, device=g._k.device)
+    return r * aten.reshape(twice, (kept,) + (1,) * (g._a.ndim - 1 - last))

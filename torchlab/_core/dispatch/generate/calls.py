@@ -20,6 +20,8 @@ def call(op: Any, variant: str) -> Any:
     body = _BODIES[op.family](op, variant)
     first = op.schema.arguments[0].name if op.schema.arguments else ""
     lines = [f"def {name}({signature(op, variant)}):"]
+    if variant == "dunder":  # `a + b` has no keywords
+        lines += [f"    {a.name} = {a.default!r}" for a in op.schema.arguments if a.kwarg_only]
     if variant == "function":
         if first == "self":
             lines.append("    self = input")
@@ -39,6 +41,8 @@ def call(op: Any, variant: str) -> Any:
     env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
     if op.vjp:
         env[f"N_{ident(op)}"] = op.node_class
+        if _fast_alpha(op):
+            env[f"D_{ident(op)}"] = op.form("node_at_defaults")
     if op.out_form and variant == "function":
         env[f"OUT_{ident(op)}"] = _late_out(op)
     if len(op.schema.returns) > 1:
@@ -83,6 +87,8 @@ def signature(op: Any, variant: str) -> str:
         if i == 1 and op.varargs and variant == "method":
             parts.append("*" + name)
             starred = True
+            continue
+        if a.kwarg_only and variant == "dunder":
             continue
         if a.kwarg_only and not starred and variant != "core":
             parts.append("*")
@@ -340,8 +346,9 @@ def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -
     ]
     if not op.vjp:
         return [*lines, "result._e = None", "return result"]
-    p = nodes.plan(op)
-    record = [x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")]
+    p = nodes.plan_at_defaults(op) if _fast_alpha(op) else nodes.plan(op)
+    node = f"D_{i}" if _fast_alpha(op) else f"N_{i}"
+    record = [x.replace("NODE_", node) for x in nodes.record_lines(op, "result", p=p)]
     need = " or ".join(f"e_{t} is not None" for t in p.targets)
     lines += [f"e_{t} = {v}" for t, v in values]
     lines += [f"if ({need}) and (not NOGRAD or TLS.grad):"]
@@ -397,7 +404,11 @@ def _binary(op: Any, variant: str) -> str:
         f"    return elementwise(OP_{i}, (self, other), ({values}))",
     ]
     one = _fast(op, k, ["self._a", "y"], [("self", "self._e"), ("other", "None")])
-    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    extra = "".join(
+        f" and {a.name} == {a.default!r}"
+        for a in op.schema.arguments[2:]
+        if not (a.kwarg_only and variant == "dunder")
+    )
     scalars = "c is float or c is int" if flag == "fp" else "(c is float and k.fp) or c is int"
     lines = [
         "k = self._k",

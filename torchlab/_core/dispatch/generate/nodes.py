@@ -68,22 +68,58 @@ def node_name(op: Any) -> str:
     return "".join(p[:1].upper() + p[1:] for p in base.split("_") if p) + "Backward0"
 
 
+class _AtDefaults(ast.NodeTransformer):
+    """`a if alpha == 1 else b` where alpha is known to have its default: a."""
+
+    def __init__(self, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        test = node.test
+        if (
+            isinstance(test, ast.Compare)
+            and isinstance(test.left, ast.Name)
+            and test.left.id in self.defaults
+            and isinstance(test.ops[0], ast.Eq)
+        ):
+            same = ast.literal_eval(test.comparators[0]) == self.defaults[test.left.id]
+            return self.visit(node.body if same else node.orelse)
+        return self.generic_visit(node)
+
+
+def plan_at_defaults(op: Any) -> Plan:
+    """The plan of calls whose numbers all have their defaults (add and sub with alpha=1)."""
+    found = op._cache.get("plan_at_defaults")
+    if found is None:
+        fold = _AtDefaults({a.name: a.default for a in op.schema.arguments if a.has_default})
+        vjp = {
+            key: ast.unparse(fold.visit(ast.parse(text, mode="eval")))
+            for key, text in op.vjp.items()
+        }
+        found = op._cache["plan_at_defaults"] = _read(op, vjp)
+    return found
+
+
 def plan(op: Any) -> Plan:
     """Read the formulas of `op` once."""
     found = op._cache.get("plan")
-    if found is not None:
-        return found
+    if found is None:
+        found = op._cache["plan"] = _read(op, op.vjp)
+    return found
+
+
+def _read(op: Any, vjp: dict[str, str]) -> Plan:
     arguments = op.schema.arguments
     kinds = {a.name: a.type for a in arguments}
     tensors = {a.name for a in arguments if a.type.base == "Tensor"}
     outputs = len(op.schema.returns)
     result_names = {"result"} if outputs == 1 else {f"result{i}" for i in range(outputs)}
-    keyed = {t.strip(): key for key in op.vjp for t in key.split(",")}
+    keyed = {t.strip(): key for key in vjp for t in key.split(",")}
     targets = [a.name for a in arguments if a.name in keyed]
     saved: dict[str, list[str]] = {}
     values: dict[str, str] = {}
     formulas = []
-    for key, text in op.vjp.items():
+    for key, text in vjp.items():
         names = tuple(t.strip() for t in key.split(","))
         facts = _Facts(tensors)
         tree = ast.fix_missing_locations(facts.visit(ast.parse(text, mode="eval")))
@@ -109,9 +145,7 @@ def plan(op: Any) -> Plan:
                 NAMESPACE[name] = _resolve(name, op)
         formulas.append(f)
     lists = {t for t in targets if kinds[t].list}
-    p = Plan(targets, lists, formulas, outputs, node_name(op), saved, values)
-    op._cache["plan"] = p
-    return p
+    return Plan(targets, lists, formulas, outputs, node_name(op), saved, values)
 
 
 def _grad_number(name: str) -> int | None:
@@ -141,9 +175,9 @@ def _resolve(name: str, op: Any) -> Any:
     return _Late(name)
 
 
-def node_class(op: Any) -> type:
-    """Generate the class of the tape node of `op`."""
-    p = plan(op)
+def node_class(op: Any, p: Plan | None = None) -> type:
+    """Generate the class of the tape node of `op`, as a rule from `plan(op)`."""
+    p = p or plan(op)
     slots = [f"s_{n}" for n in p.saved]
     extra = [f"v_{n}" for n in p.values] + [f"n_{n}" for n in p.lists]
     parent = "Node" if p.outputs == 1 and not _list_return(op) else "MultiNode"
@@ -255,11 +289,13 @@ def _needed(t: str, p: Plan, position: dict[str, str]) -> str:
     return f"nx[{position[t]}] is not None"
 
 
-def record_lines(op: Any, result: str, *, original: str | None = None) -> list[str]:
+def record_lines(
+    op: Any, result: str, *, original: str | None = None, p: Plan | None = None
+) -> list[str]:
     """The lines of a call that put a node on the tape. Edges are in `e_<argument>`; the result is
     the tensor named `result` (or `result0` …). `original` replaces `self` where its old value is
     saved by an in-place call."""
-    p = plan(op)
+    p = p or plan(op)
     mixed = {
         a.name
         for a in op.schema.arguments
