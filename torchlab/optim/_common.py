@@ -92,8 +92,8 @@ def check_lr(lr: Any, foreach: Any, capturable: bool) -> None:
 
 
 def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
-    """`fused` and `foreach` say how PyTorch computes; here they change nothing, but must make
-    sense."""
+    """`foreach` says how PyTorch computes and changes nothing here; `fused` asks for one generated
+    loop a parameter (`torchlab.optim._fused`). The two exclude each other."""
     if fused:
         if differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")

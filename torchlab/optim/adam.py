@@ -25,6 +25,7 @@ from torchlab.optim._common import (
     recording,
     run_closure,
 )
+from torchlab.optim._fused import adam_kernel
 from torchlab.optim.optimizer import Optimizer
 
 
@@ -112,7 +113,8 @@ class Adam(Optimizer):
                 m, v = s["exp_avg"], s["exp_avg_sq"]
                 largest = s["max_exp_avg_sq"] if group["amsgrad"] else None
                 if as_arrays(group, p, (g, m, v) if largest is None else (g, m, v, largest)):
-                    _array_step(p, g, m, v, largest, facts.at(s["step"]))
+                    step = _fused_step if group["fused"] else _array_step
+                    step(p, g, m, v, largest, facts.at(s["step"]))
                 else:
                     _tensor_step(p, g, m, v, largest, s["step"], group)
         return loss
@@ -231,6 +233,21 @@ def _array_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Any, f: _Fa
     wrote(v)
     if largest is not None:
         wrote(largest)
+
+
+def _fused_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Any, f: _Facts) -> None:
+    """The step as one generated loop."""
+    decay = "none" if f.decay == 0 else "decoupled" if f.decoupled else "added"
+    kernel = adam_kernel(p._k.dtype, f.maximize, decay, largest is not None)
+    if kernel is None:
+        _array_step(p, g, m, v, largest, f)
+        return
+    tensors = (p, m, v) if largest is None else (p, m, v, largest)
+    arrays = (p._a, g._a, *[t._a for t in tensors[1:]])
+    shrink = 1 - f.lr * f.decay if f.decoupled else f.decay
+    kernel.call(*arrays, 1 - f.beta1, f.beta2, 1 - f.beta2, f.eps * f.root, f.rate * f.root, shrink)
+    for t in tensors:
+        wrote(t)
 
 
 def _tensor_step(

@@ -23,6 +23,7 @@ from torchlab.optim._common import (
     recording,
     run_closure,
 )
+from torchlab.optim._fused import sgd_kernel
 from torchlab.optim.optimizer import Optimizer
 
 
@@ -88,7 +89,12 @@ class SGD(Optimizer):
                 momentum = group["momentum"]
                 buffer = self.state[p].get("momentum_buffer") if momentum != 0 else None
                 known = (g,) if buffer is None else (g, buffer)
-                update = _array_step if as_arrays(group, p, known) else _tensor_step
+                if not as_arrays(group, p, known):
+                    update = _tensor_step
+                elif group["fused"] and (momentum == 0 or buffer is not None):
+                    update = _fused_step
+                else:
+                    update = _array_step
                 buffer = update(p, g, buffer, group)
                 if momentum != 0:
                     self.state[p]["momentum_buffer"] = buffer
@@ -126,6 +132,24 @@ def _array_step(p: Tensor, g: Tensor, buffer: Any, group: dict[str, Any]) -> Any
     wrote(p)
     if has_buffer:
         wrote(buffer)
+    return buffer
+
+
+def _fused_step(p: Tensor, g: Tensor, buffer: Any, group: dict[str, Any]) -> Any:
+    """The step as one generated loop; returns the momentum buffer."""
+    momentum, decay = group["momentum"], number(group["weight_decay"])
+    kernel = sgd_kernel(
+        p._k.dtype, group["maximize"], decay != 0, buffer is not None, group["nesterov"]
+    )
+    if kernel is None:
+        return _array_step(p, g, buffer, group)
+    lr = number(group["lr"])
+    if buffer is None:
+        kernel.call(p._a, g._a, lr, decay)
+    else:
+        kernel.call(p._a, g._a, buffer._a, lr, decay, momentum, 1 - group["dampening"])
+        wrote(buffer)
+    wrote(p)
     return buffer
 
 

@@ -18,13 +18,12 @@ from torchlab._core.codegen import (
     pointwise_kernel,
     toolchain,
 )
-from torchlab._core.codegen import compile as compile_module
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Neither compilers nor what the user was told are remembered, before and after."""
-    monkeypatch.setattr(compile_module, "_told", set())
+    monkeypatch.setattr(toolchain, "_told", set())
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.delenv("TORCHLAB_CXX", raising=False)
     toolchain._find.cache_clear()

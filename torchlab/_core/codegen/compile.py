@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import linecache
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,6 @@ from torchlab._core.codegen.program import Program
 from torchlab._core.codegen.scalar_types import numpy_dtype
 from torchlab._core.codegen.schedule import FusionDecision, Kernel, schedule
 from torchlab._core.codegen.wrapper import ERRORS, Threads, wrapper_globals, wrapper_source
-
-_told: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ def compile_program(
                 " set CXX"
             )
         else:
-            _say_once(
+            toolchain.say_once(
                 "compiler",
                 "torchlab found no C++ compiler: generated kernels run as NumPy code, which is"
                 " slower. Install g++ or clang++, `pip install ziglang`, or set CXX.",
@@ -212,7 +209,7 @@ def _build_cpp(
             texts.append(cpp.kernel_source(kernel, graph))
             made.append(kernel)
         except Unsupported as e:
-            _say_once(str(e), f"torchlab: {kernel.name} runs as NumPy code: {e}.")
+            toolchain.say_once(str(e), f"torchlab: {kernel.name} runs as NumPy code: {e}.")
     if not texts:
         return
     source, starts = cpp.program_source(texts, " ".join(compiler.flags), object.__basicsize__)
@@ -224,7 +221,9 @@ def _build_cpp(
     except toolchain.CompileError as e:
         if strict:
             raise
-        _say_once("compile error", f"torchlab: {e}\nThese kernels run as NumPy code instead.")
+        toolchain.say_once(
+            "compile error", f"torchlab: {e}\nThese kernels run as NumPy code instead."
+        )
         return
     seconds = time.perf_counter() - start
     for kernel, text, first in zip(made, texts, starts, strict=True):
@@ -259,9 +258,3 @@ def _record(
         events.kernel_compiled.emit(
             name=kernel.name, source=text, language=language, seconds=seconds, cached=cached
         )
-
-
-def _say_once(topic: str, text: str) -> None:
-    if topic not in _told:
-        _told.add(topic)
-        warnings.warn(text, RuntimeWarning, stacklevel=4)

@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ FLAGS = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv",
     "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
+_QUOTED = 20  # lines of what the compiler said
 _X86 = ("-march=native", "-mprefer-vector-width=512")
 _PROBE = (
     'extern "C" int probe(int n) {\n#pragma omp parallel for\n    for (int i = 0; i < n; ++i) {}\n '
@@ -140,7 +142,11 @@ def build(source: str, name: str, compiler: Compiler) -> tuple[ctypes.CDLL, bool
         library, cached = cache.fetch(entry, source, compiler.run)
         return ctypes.CDLL(str(library)), cached
     except CompileError as e:
-        raise CompileError(f"the generated C++ of '{name}' was not compiled:\n{e}") from None
+        said = str(e).splitlines()
+        if len(said) > _QUOTED:
+            said[_QUOTED:] = [f"… and {len(said) - _QUOTED} more lines"]
+        text = "\n".join(said)
+        raise CompileError(f"the generated C++ of '{name}' was not compiled:\n{text}") from None
     except OSError as e:
         raise CompileError(f"the library of '{name}' could not be made or loaded: {e}") from e
 
@@ -163,3 +169,13 @@ def default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+_told: set[str] = set()
+
+
+def say_once(topic: str, text: str) -> None:
+    """Warn of a fallback, the first time only."""
+    if topic not in _told:
+        _told.add(topic)
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
