@@ -14,6 +14,9 @@ from typing import Any
 import numpy as _np
 
 from torchlab._core import dtype as _dtype
+from torchlab._core import inspection as _inspection
+from torchlab._core import legacy as _legacy
+from torchlab._core import storages as _storages
 from torchlab._core import tensor_face as _tensor_face
 from torchlab._core.device import device, get_default_device, set_default_device
 from torchlab._core.dispatch import registry as _registry
@@ -26,9 +29,30 @@ from torchlab._core.dtype import (
     set_default_dtype,
 )
 from torchlab._core.errors import OutOfMemoryError
+from torchlab._core.formats import layout, memory_format
 from torchlab._core.generator import Generator, default_generator
+from torchlab._core.info import finfo, iinfo
+from torchlab._core.inspection import compiled_with_cxx11_abi, typename
+from torchlab._core.legacy import set_default_tensor_type
 from torchlab._core.ops import FAMILIES as _FAMILIES
 from torchlab._core.printing import set_printoptions
+from torchlab._core.settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from torchlab._core.storages import (
+    StorageBase,
+    TypedStorage,
+    UntypedStorage,
+    is_storage,
+)
 from torchlab._core.tensor import (
     Size,
     Tensor,
@@ -55,7 +79,20 @@ for _name in _FAMILIES:
 _registry.install_methods(Tensor)
 _tensor_face.install()
 Tensor.backward = _tensor_backward  # type: ignore[attr-defined]
+
+
+def _repr_html(self: Tensor) -> str:
+    """The tensor in a notebook, see torchlab.viz.tensor_html."""
+    return importlib.import_module("torchlab.viz.tensor_html").tensor_html(self)
+
+
+Tensor._repr_html_ = _repr_html  # type: ignore[attr-defined]
 globals().update(_dtype.public_names())
+globals().update(_legacy.TYPED)
+globals().update(_storages.TYPED)
+Storage = _storages.TYPED["FloatStorage"]
+legacy_contiguous_format = contiguous_format
+has_lapack = has_spectral = True  # SciPy's, or NumPy's
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
@@ -64,7 +101,24 @@ newaxis = None
 # Public names that live higher in the house: loaded when first asked for.
 _LAZY = {
     "compile": ("torchlab.compiler", "compile"),
+    "cond": ("torchlab._core.control_flow", "cond"),
+    "while_loop": ("torchlab._core.control_flow", "while_loop"),
+    "DisableTorchFunction": ("torchlab.overrides", "DisableTorchFunction"),
+    "DisableTorchFunctionSubclass": ("torchlab.overrides", "DisableTorchFunctionSubclass"),
+    "is_anomaly_check_nan_enabled": ("torchlab.autograd.anomaly", "is_anomaly_check_nan_enabled"),
+    "is_anomaly_enabled": ("torchlab.autograd.anomaly", "is_anomaly_enabled"),
+    "set_anomaly_enabled": ("torchlab.autograd.anomaly", "set_anomaly_enabled"),
+    "get_num_threads": ("torchlab._core.threads", "get_num_threads"),
+    "set_num_threads": ("torchlab._core.threads", "set_num_threads"),
+    "get_num_interop_threads": ("torchlab._core.threads", "get_num_interop_threads"),
+    "set_num_interop_threads": ("torchlab._core.threads", "set_num_interop_threads"),
+    "set_flush_denormal": ("torchlab._core.threads", "set_flush_denormal"),
     "ops": ("torchlab._ops", "ops"),
+    "sparse_coo": ("torchlab._core.ops._sparse", "COO"),
+    "sparse_csr": ("torchlab._core.ops._sparse", "CSR"),
+    "sparse_csc": ("torchlab._core.ops._sparse", "CSC"),
+    "sparse_bsr": ("torchlab._core.ops._sparse", "BSR"),
+    "sparse_bsc": ("torchlab._core.ops._sparse", "BSC"),
 }
 
 
@@ -74,6 +128,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(module), attribute)
         globals()[name] = value
         return value
+    if name == "has_mkl":
+        return _inspection.has_mkl()
     try:
         value = _registry.function(name)
     except AttributeError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.dispatch import registry
+from torchlab._core.errors import LinAlgError as LinAlgError
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +21,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(registry.FUNCTIONS.get("linalg", ()))
+    return sorted({"LinAlgError", *registry.FUNCTIONS.get("linalg", ())})

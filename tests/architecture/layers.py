@@ -19,17 +19,21 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     _each("_version _core.events _core.errors _core.config _core.pytree _core.lazy"),
     # 1: facts about tensors, without memory
     _each(
-        "_core.dtype _core.device _core.kind _core.layout _core.meta "
+        "_core.dtype _core.formats _core.info _core.settings _core.threads "
+        "_core.device _core.kind _core.layout _core.meta "
         "_core.box_muller _core.generator _core.printing"
     ),
     # 2: memory and who provides it
     _each("_core.memory _core.backends"),
     # 3: the tensor, its tape and the generated calls know each other; kernels come after
-    (("_core.tape", "_core.tensor", "_core.dispatch"), ("_core.codegen",)),
+    (("_core.tape", "_core.tensor", "_core.dispatch", "_core.dlpack"), ("_core.codegen",)),
     # 4: the operators; `SIBLINGS` below says more about them
-    _each("_core.ops _core.tensor_face linalg fft"),
+    _each(
+        "_core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
+        "_core.tensor_face linalg fft signal special sparse random storage types overrides masked"
+    ),
     # 5
-    _each("autograd func"),
+    _each("autograd func distributions"),
     # 6
     _each("nn optim utils"),
     # 7

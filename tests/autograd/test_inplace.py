@@ -130,3 +130,14 @@ def test_a_retained_view_follows_a_write_to_its_base():
     y.mul_(5)
     (v * v).sum().backward()
     assert v.grad.tolist() == [20.0, 20.0]
+
+
+@pytest.mark.parametrize("join", [torchlab.cat, torchlab.stack])
+def test_joined_tensors_may_be_written_afterwards(join):
+    """Only their shapes are kept, as in PyTorch."""
+    p = torchlab.ones(3, requires_grad=True)
+    a = p * 2
+    joined = join([a, a])
+    a.add_(1)
+    joined.sum().backward()
+    assert p.grad.tolist() == [4.0, 4.0, 4.0]

@@ -96,9 +96,9 @@ def get_default_device() -> device:
     return _state.default
 
 
-def set_default_device(d: Any) -> None:
+def set_default_device(device: Any) -> None:
     """Set where this thread's tensors go when no `device=` is given; None means the CPU."""
-    _state.default = cpu if d is None else concrete(device(d))
+    _state.default = cpu if device is None else as_device(device)
 
 
 def as_device(d: Any) -> device:

@@ -178,16 +178,27 @@ def _promote(a: dtype, b: dtype) -> dtype:
 _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 
 
+def _check(function: str, **arguments: Any) -> None:
+    for position, (name, value) in enumerate(arguments.items()):
+        if not isinstance(value, dtype):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype,"
+                f" not {type(value).__name__}"
+            )
+
+
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest type that holds both, as in `torch.promote_types`."""
     found = _PROMOTED.get((type1, type2))
     if found is None:
+        _check("promote_types", type1=type1, type2=type2)
         found = _PROMOTED[type1, type2] = _promote(type1, type2)
     return found
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of type `from_` may be written into a tensor of type `to`."""
+    _check("can_cast", from_=from_, to=to)
     return from_.category <= to.category
 
 

@@ -91,3 +91,19 @@ def cpu_kind(array: np.ndarray) -> Kind:
         k = kind(dt.from_numpy(array.dtype))
         CPU_KINDS[array.dtype] = k
     return k if array.flags.c_contiguous else k.v
+
+
+_exotic: dict[tuple[dt.dtype, device], Kind] = {}
+
+
+def exotic_kind(dtype: dt.dtype, dev: device = cpu) -> Kind:
+    """The kind of tensors that are no strided arrays (Note [Exotic tensors] in dispatch.exotic):
+    never plain, direct or fast."""
+    found = _exotic.get((dtype, dev))
+    if found is None:
+        normal, inference = Kind(dtype, dev, False, False), Kind(dtype, dev, False, True)
+        for k in (normal, inference):
+            k.plain = k.direct = k.fast = k.fp = k.arith = False
+            k.i, k.n = inference, normal
+        found = _exotic.setdefault((dtype, dev), normal)
+    return found

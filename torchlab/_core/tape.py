@@ -37,6 +37,7 @@ class GradState(threading.local):
         self.dispatch_modes: list[Any] = []
         self.saved_hooks: list[Any] = []
         self.anomaly = False
+        self.subclasses_off = 0  # how often __torch_function__ of subclasses was switched off
 
 
 TLS = GradState()
@@ -271,9 +272,10 @@ def save_output(t: Any, nr: int = 0) -> Any:
     if s is None:
         s = t._s = Storage(t._a)
     s.saved = s.version
+    edge = nr if t._k.differentiable else None
     if TLS.saved_hooks:
-        return Packed(t, s, nr, True)
-    return (t._a, s, s.version, t._k, nr)
+        return Packed(t, s, edge, True)
+    return (t._a, s, s.version, t._k, edge)
 
 
 _new = object.__new__

@@ -20,6 +20,13 @@ from typing import TYPE_CHECKING, Any
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.device import cpu, device
+from torchlab._core.formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    strided,
+)
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
@@ -77,6 +84,7 @@ class Tensor:
     __slots__ = ("_a", "_k", "_e", "_s", "_v", "_g", "__dict__", "__weakref__")
     __array_priority__ = 1000
     _is_param = False
+    _exotic = False  # see Note [Exotic tensors] in torchlab._core.dispatch.exotic
 
     _a: Any
     _k: Kind
@@ -189,7 +197,7 @@ class Tensor:
     is_cuda = property(lambda self: self._k.device.type == "cuda")
     is_sim = property(lambda self: self._k.device.type == "sim")
     is_meta = property(lambda self: self._k.device.type == "meta")
-    is_sparse = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
 
     def is_conj(self) -> bool:
         return False
@@ -366,34 +374,6 @@ class Parameter(Tensor):
 
     __slots__ = ()
     _is_param = True
-
-
-class _Named:
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def __reduce__(self) -> Any:
-        return (_named, (self.name,))
-
-
-def _named(name: str) -> Any:
-    return _NAMED[name]
-
-
-strided = _Named("torch.strided")
-contiguous_format = _Named("torch.contiguous_format")
-channels_last = _Named("torch.channels_last")
-channels_last_3d = _Named("torch.channels_last_3d")
-preserve_format = _Named("torch.preserve_format")
-_NAMED = {
-    v.name: v
-    for v in (strided, contiguous_format, channels_last, channels_last_3d, preserve_format)
-}
 
 
 def strides_of(t: Any) -> tuple[int, ...]:

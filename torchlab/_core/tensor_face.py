@@ -6,20 +6,24 @@ Installed on the class by `torchlab`; nothing here is on a hot path.
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core import legacy, storages
 from torchlab._core.device import cpu
-from torchlab._core.dispatch import compute, modes
+from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import cpu_kind
+from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage
 from torchlab._core.printing import format_tensor
 from torchlab._core.tape import AccumulateGrad, Out, edge_of, geometry, storage_of
-from torchlab._core.tensor import Parameter, Size, Tensor
+from torchlab._core.tensor import Parameter, Tensor
 
+dlpack = lazy("torchlab._core.dlpack")  # loads ctypes
 _new = object.__new__
 
 
@@ -50,7 +54,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._a.ndim == 0 and spec:
+    if self._a.ndim == 0 and type(self) is Tensor and self._k.device.type != "meta":
         return format(self.item(), spec)  # type: ignore[attr-defined]
     return object.__format__(self, spec)
 
@@ -132,11 +136,8 @@ def rebuild(
 
 
 def _reduce(self: Tensor, protocol: int) -> Any:
+    # A tensor with a history comes back as a leaf that wants gradients, as PyTorch's does.
     e = edge_of(self)
-    if e is not None and type(e) is not AccumulateGrad:
-        raise RuntimeError(
-            "Cannot serialize a non-leaf tensor that requires grad; detach() it first"
-        )
     host = self if self._k.device is cpu else aten.cpu(aten.detach(self))
     shape, strides, offset = geometry(host)
     return (
@@ -165,22 +166,7 @@ def _storage_reduce(self: Storage, protocol: int) -> Any:
 def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
     """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`: the old constructor, always of the default
     type."""
-    device = kwargs.pop("device", None)
-    if kwargs:
-        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    d = dt.get_default_dtype()
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        r = compute.alias(args[0])
-    elif len(args) == 1 and isinstance(args[0], Size) or all(isinstance(x, int) for x in args):
-        shape = args[0] if args and isinstance(args[0], tuple) else args if args else (0,)
-        r = aten.empty(tuple(shape), dtype=d, device=device)
-    elif len(args) == 1:
-        r = aten.tensor(args[0], dtype=d, device=device)
-    else:
-        raise TypeError(
-            "new() received an invalid combination of arguments - got"
-            f" ({', '.join(type(x).__name__ for x in args)})"
-        )
+    r = legacy.construct(args, kwargs, dt.get_default_dtype(), cpu, same_type=False)
     return r if cls is Tensor else modes.as_subclass(r, cls)
 
 
@@ -228,10 +214,25 @@ def _adjoint(self: Tensor) -> Tensor:
     return aten.conj(_matrix_transposed(self) if self._a.ndim else self)
 
 
-def _dlpack(self: Tensor, **kwargs: Any) -> Any:
-    if edge_of(self) is not None:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    return self._a.__dlpack__(**kwargs)
+def _dlpack(
+    self: Tensor,
+    *,
+    stream: Any = -1,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule over the tensor's memory."""
+    return dlpack.export(
+        self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's functions make of their result for a tensor: a tensor. Truth values come as
+    uint8, as PyTorch gives them."""
+    array = np.asarray(array)
+    return aten.from_numpy(array.astype(np.uint8) if array.dtype == bool else array)
 
 
 def _contains(self: Tensor, element: Any) -> bool:
@@ -246,42 +247,6 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self._a.ndim == 0 else aten.flip(self, (0,))
 
 
-class _UntypedStorage:
-    """`tensor.untyped_storage()`: the bytes that a tensor and its views share."""
-
-    __slots__ = ("_storage", "_device")
-
-    def __init__(self, storage: Storage, device: Any) -> None:
-        self._storage = storage
-        self._device = device
-
-    def nbytes(self) -> int:
-        return self._storage.nbytes
-
-    size = nbytes
-    __len__ = nbytes
-
-    def data_ptr(self) -> int:
-        return self._storage.address
-
-    @property
-    def device(self) -> Any:
-        return self._device
-
-    def tolist(self) -> list[int]:
-        return self._storage.bytes.tolist()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _UntypedStorage) and other._storage is self._storage
-
-    def __hash__(self) -> int:
-        return id(self._storage)
-
-    @property
-    def _cdata(self) -> int:
-        return id(self._storage)
-
-
 def _detach_(self: Tensor) -> Tensor:
     """Cut the tensor off its history in place; RuntimeError for views."""
     if self._v is not None:
@@ -290,6 +255,35 @@ def _detach_(self: Tensor) -> Tensor:
         )
     self._e = None
     return self
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """The name of the old class of such tensors, "torch.FloatTensor"; or a conversion to the type
+    and device that a dtype, such a class or its name say."""
+    if dtype is None:
+        place = "" if self._k.device is cpu else self._k.device.type + "."
+        return f"torch.{place}{self._k.dtype.scalar_name}Tensor"
+    kind, device = legacy.type_named(dtype)
+    return aten.to(self, device or self._k.device, kind, non_blocking=non_blocking)
+
+
+def _storage_type(self: Tensor) -> Any:
+    """The class of this tensor's typed storage: torch.FloatStorage."""
+    found = storages.TYPED.get(f"{self._k.dtype.scalar_name}Storage")
+    if found is None:
+        raise RuntimeError(f"unsupported Storage type: {self.dtype}")
+    return found
+
+
+def _volatile(self: Tensor) -> bool:
+    """False: what was `volatile` in old programs is `torch.no_grad()` now."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+def _no(self: Tensor) -> bool:
+    """False: there is no such device here."""
+    return False
 
 
 def install() -> None:
@@ -305,7 +299,8 @@ def install() -> None:
     t.__contains__ = _contains
     t.__reversed__ = _reversed
     t.__dlpack__ = _dlpack
-    t.__dlpack_device__ = lambda self: self._a.__dlpack_device__()
+    t.__dlpack_device__ = lambda self: dlpack.device_of(self)
+    t.__array_wrap__ = _array_wrap
     t.data = property(_data, _set_data)
     t.T = property(_transposed)
     t.detach_ = _detach_
@@ -313,7 +308,14 @@ def install() -> None:
     t.H = t.mH = property(_adjoint)
     t.real = property(lambda self: aten.real(self))
     t.imag = property(lambda self: aten.imag(self))
-    t.untyped_storage = lambda self: _UntypedStorage(storage_of(self), self._k.device)
+    t.untyped_storage = storages.untyped_storage
+    t.storage = storages.tensor_storage
+    t.storage_type = _storage_type
+    t.new = legacy.new
+    t.type = _type
+    t.volatile = property(_volatile)
+    for name in ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu"):
+        setattr(t, name, property(_no))
     t.as_subclass = lambda self, cls: modes.as_subclass(self, cls)
     t.names = property(lambda self: (None,) * self._a.ndim)
     Storage.__reduce_ex__ = _storage_reduce  # type: ignore[method-assign]

@@ -56,7 +56,18 @@ def raise_if_found() -> None:
 
 
 def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
     return TLS.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode, where it is on, looks for NaN."""
+    return _check[0]
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off."""
+    set_detect_anomaly(mode, check_nan)
 
 
 class set_detect_anomaly:

@@ -475,6 +475,8 @@ def _add(have: Any, g: Tensor, owned: bool, create: bool) -> tuple[Tensor, bool]
         t._k = k
         t._e = t._s = t._v = t._g = None
         return t, True
+    if have._exotic:  # sparse + dense is there as dense + sparse only
+        have, g = g, have
     return aten.add(have, g), False
 
 
@@ -489,7 +491,7 @@ def _accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> N
     if have is None:
         leaf._g = g if create else _fresh_grad(leaf, g, owned)
     elif create:
-        leaf._g = aten.add(have, g)
+        leaf._g = aten.add(g, have) if have._exotic else aten.add(have, g)
     else:
         k = have._k
         gk = g._k
@@ -498,6 +500,8 @@ def _accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> N
             s = have._s
             if s is not None:
                 s.version += 1
+        elif have._exotic and not g._exotic:
+            leaf._g = aten.add(g, have)
         else:
             have.add_(g)  # type: ignore[attr-defined]
     if events.grad_accumulated.listeners:
@@ -526,6 +530,8 @@ def _fresh_grad(leaf: Tensor, g: Tensor, owned: bool) -> Tensor:
 
 
 def _in_layout(leaf: Tensor, g: Tensor) -> Tensor:
+    if g._exotic or leaf._exotic:  # sparse gradients stay what they are
+        return aten.clone(aten.detach(g))
     r = aten.empty_like(aten.detach(leaf))
     if r._k.device.type != "meta":
         r._a[...] = g._a

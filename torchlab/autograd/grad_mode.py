@@ -141,34 +141,39 @@ class inference_mode(_Mode):
 
     def __new__(cls, mode: Any = True) -> Any:
         m = object.__new__(cls)
-        if callable(mode):
-            m.mode = True
-            return m(mode)
-        return m
-
-    def __init__(self, mode: Any = True) -> None:
-        self.mode = mode
+        if mode is True or not callable(mode):
+            m.mode = mode
+            return m
+        m.mode = True
+        return m(mode)
 
     def _again(self) -> Any:
         return inference_mode(self.mode)
 
     def __enter__(self) -> None:
-        self._inference = TLS.inference
-        self._before = TLS.grad
+        thread = TLS.__dict__  # one look-up instead of one for every access
+        self._inference = thread["inference"]
+        before = self._before = thread["grad"]
         if self.mode:
             if not self._inference:
-                TLS.inference = True
+                thread["inference"] = True
                 SLOW.append(self)
-            if self._before:
-                TLS.grad = False
+            if before:
+                thread["grad"] = False
                 NOGRAD.append(1)
         else:
-            if self._inference:
-                TLS.inference = False
+            thread["inference"] = False
             _set(True)
 
     def __exit__(self, *exc: object) -> None:
-        if TLS.inference and not self._inference:
+        thread = TLS.__dict__
+        if self.mode and not self._inference:
             SLOW.remove(self)
-        TLS.inference = self._inference
-        _set(self._before)
+        thread["inference"] = self._inference
+        before = self._before
+        if thread["grad"] is not before:
+            thread["grad"] = before
+            if before:
+                NOGRAD.pop()
+            else:
+                NOGRAD.append(1)

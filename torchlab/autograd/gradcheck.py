@@ -43,7 +43,8 @@ def _numerical(
             x[at] = keep
             rows.append(((high - low) / (2 * eps)).ravel())
     n = _numel(x.shape)
-    return np.array(rows).reshape(n * len(steps), -1)
+    width = rows[0].size if rows else _outputs(fn(*inputs))[out]._a.size
+    return np.array(rows).reshape(n * len(steps), width)
 
 
 def _numel(shape: Any) -> int:
@@ -65,7 +66,7 @@ def _analytical(output: Tensor, x: Tensor, create: bool = False) -> np.ndarray:
             columns.append(
                 np.zeros(x._a.size, x._a.dtype) if r is None else np.asarray(r._a).ravel()
             )
-    return np.array(columns).reshape(size * len(parts), -1)
+    return np.array(columns).reshape(size * len(parts), x._a.size)
 
 
 def gradcheck(

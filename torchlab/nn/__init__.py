@@ -23,6 +23,7 @@ from torchlab.nn.conv import Conv1d, Conv2d
 from torchlab.nn.dropout import Dropout
 from torchlab.nn.flatten import Flatten, Unflatten
 from torchlab.nn.linear import Identity, Linear
+from torchlab.nn.linear_cross_entropy_options import LinearCrossEntropyOptions
 from torchlab.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,

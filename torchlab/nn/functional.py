@@ -8,6 +8,7 @@ Source: https://docs.pytorch.org/docs/2.13/nn.functional.html
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.dispatch import registry
@@ -15,9 +16,10 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops import activation as _activation
 from torchlab._core.ops import embedding as _embedding
 from torchlab._core.ops import patches as _patches
+from torchlab._core.ops.kernels import reduction_number
 from torchlab._core.tensor import Tensor
 
-_EXTRA = ("sigmoid", "tanh", "relu_")  # operators of torch that are public here, too
+_EXTRA = ("sigmoid", "tanh")  # operators of torch that are public here, too
 
 
 def __getattr__(name: str) -> Any:
@@ -37,12 +39,54 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *registry.FUNCTIONS.get("nn.functional", ()), *_EXTRA})
 
 
+# ---- choosing -----------------------------------------------------------------------------------
+
+
+def boolean_dispatch(
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str,
+    func_name: str,
+) -> Callable[..., Any]:
+    """The function that calls `if_true` or `if_false`, as the argument at `arg_index` or with the
+    name `arg_name` says."""
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        chosen = args[arg_index] if len(args) > arg_index else kwargs.get(arg_name, default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    fn.__module__, fn.__name__ = module_name, func_name
+    fn.__doc__ = if_false.__doc__
+    return fn
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """AssertionError with `message`, if `arg` is neither an int nor a pair."""
+    if not isinstance(arg, int) and len(arg) != 2:
+        raise AssertionError(message.format(arg_name))
+
+
 # ---- activations --------------------------------------------------------------------------------
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0); NaN stays."""
     return aten.relu_(input) if inplace else aten.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """In-place version of `relu`."""
+    return aten.relu_(input)
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+) -> Tensor:
+    """In-place version of `rrelu`."""
+    return aten.rrelu(input, lower, upper, training, True)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -388,6 +432,20 @@ def adaptive_max_pool2d_with_indices(
     return aten.adaptive_max_pool2d(input, output_size, True)
 
 
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> Any:
+    """`adaptive_max_pool1d` with the places of the maxima."""
+    return aten.adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> Any:
+    """`adaptive_max_pool3d` with the places of the maxima."""
+    return aten.adaptive_max_pool3d(input, output_size, True)
+
+
 def _unpool(
     n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, size: Any
 ) -> Tensor:
@@ -486,15 +544,6 @@ def embedding_bag(
     )
 
 
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1ᵀ A input2 + b for each output: (…, in1), (…, in2), weight (out, in1, in2) → (…,
-    out)."""
-    left = aten.matmul(aten.unsqueeze(aten.unsqueeze(input1, -2), -2), weight)  # (…, out, 1, in2)
-    r = aten.squeeze(aten.matmul(left, aten.unsqueeze(aten.unsqueeze(input2, -2), -1)), (-1,))
-    r = aten.squeeze(r, -1)
-    return r if bias is None else r + bias
-
-
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
@@ -512,3 +561,32 @@ def fold(
 ) -> Tensor:
     """The sum of patches put back into (N, C, *output_size)."""
     return _patches.fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+# ---- losses -------------------------------------------------------------------------------------
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """The CTC loss of log probabilities (T, N, C) or (T, C) for targets (N, S), or all of them one
+    after the other (total).
+
+    reduction: "none", "mean" (each loss over its target's length) or "sum". zero_infinity: losses
+    of targets that the input is too short for count as zero.
+    """
+    return aten.ctc_loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction_number(reduction),
+        zero_infinity,
+    )

@@ -31,11 +31,6 @@ class Embedding(Module):
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise AssertionError("Padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
-        if sparse:
-            raise ValueError(
-                "Embedding(sparse=True): torchlab has no sparse gradients; leave out "
-                "sparse=True, the gradient is dense"
-            )
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx

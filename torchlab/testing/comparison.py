@@ -223,9 +223,13 @@ def _as_tensors(
     actual: Any, expected: Any, rules: Rules, place: tuple[Any, ...]
 ) -> tuple[Tensor, Tensor]:
     """Both as tensors; TypeError where the types do not belong together."""
-    related = type(actual) is type(expected) or (
-        rules.allow_subclasses
-        and (isinstance(actual, type(expected)) or isinstance(expected, type(actual)))
+    related = (
+        type(actual) is type(expected)
+        or _exotic(actual, expected)
+        or (
+            rules.allow_subclasses
+            and (isinstance(actual, type(expected)) or isinstance(expected, type(actual)))
+        )
     )
     try:
         if not related:
@@ -238,11 +242,16 @@ def _as_tensors(
         ) from None
 
 
+def _exotic(a: Any, e: Any) -> bool:
+    """Whether both are tensors, and one at least is sparse: then layouts are told apart later."""
+    return isinstance(a, Tensor) and isinstance(e, Tensor) and (a._exotic or e._exotic)
+
+
 def _attributes(a: Tensor, e: Tensor, rules: Rules) -> str:
     checks = [
         (True, "shape", a.shape, e.shape),
         (rules.check_layout, "layout", a.layout, e.layout),
-        (rules.check_stride, "stride()", a.stride(), e.stride()),
+        (True, "stride()", *(x.stride() if rules.check_stride else () for x in (a, e))),
         (rules.check_device, "device", a.device, e.device),
         (rules.check_dtype, "dtype", a.dtype, e.dtype),
     ]
@@ -257,6 +266,8 @@ def _alike(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     a, e = aten.detach(a), aten.detach(e)
     if a.device is not e.device:
         a, e = a.cpu(), e.cpu()  # type: ignore[attr-defined]
+    if a.layout is not e.layout:
+        a, e = a.to_dense(), e.to_dense()
     if a.dtype is not e.dtype:
         common = dt.promote_types(a.dtype, e.dtype)
         a, e = aten.to(a, common), aten.to(e, common)
@@ -267,7 +278,36 @@ def _values(a: Tensor, e: Tensor, rules: Rules, dtypes: tuple[dt.dtype, ...]) ->
     if a.is_meta or e.is_meta:  # no values
         return ""
     rtol, atol = rules.tolerances(*dtypes)
-    matches = aten.isclose(a, e, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
+    if a._exotic:
+        return _sparse(a, e, rtol, atol, rules.equal_nan)
+    return _strided(a, e, rtol, atol, rules.equal_nan, "Tensor-likes")
+
+
+def _sparse(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
+    """The indices have to be equal, the values close."""
+    title = "Sparse " + str(a.layout).removeprefix("torch.sparse_").upper()
+    if a._nnz() != e._nnz():
+        return (
+            f"The number of specified values in {title[0].lower()}{title[1:]} tensors does not"
+            f" match: {a._nnz()} != {e._nnz()}"
+        )
+    names = {"COO": ("_indices",), "CSR": _ROWS, "BSR": _ROWS, "CSC": _COLUMNS, "BSC": _COLUMNS}
+    for name in names[title[7:]]:
+        pair = getattr(a, name)(), getattr(e, name)()
+        text = _strided(*pair, 0, 0, False, f"{title} {name.lstrip('_')}")
+        if text:
+            return text
+    coo = title == "Sparse COO"
+    pair = (a._values(), e._values()) if coo else (a.values(), e.values())
+    return _strided(*pair, rtol, atol, equal_nan, f"{title} values")
+
+
+_ROWS = ("crow_indices", "col_indices")
+_COLUMNS = ("ccol_indices", "row_indices")
+
+
+def _strided(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool, what: str) -> str:
+    matches = aten.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if aten.all(matches).item():
         return ""
     if not (a.is_floating_point() or a.is_complex()):
@@ -279,7 +319,7 @@ def _values(a: Tensor, e: Tensor, rules: Rules, dtypes: tuple[dt.dtype, ...]) ->
     equal = rtol == 0 and atol == 0
     count, wrong = a.numel(), a.numel() - int(aten.sum(matches).item())
     lines = [
-        f"Tensor-likes are not {'equal' if equal else 'close'}!\n",
+        f"{what} are not {'equal' if equal else 'close'}!\n",
         f"Mismatched elements: {wrong} / {count} ({100 * wrong / count:.1f}%)",
     ]
     for name, values, tolerance in (("absolute", absolute, atol), ("relative", relative, rtol)):

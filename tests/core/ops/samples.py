@@ -4,7 +4,7 @@ What the schema tells is enough for most; `ARGUMENTS` adds, as data, what it can
 must fit, indices that must be in range. Every call makes fresh tensors with the same values.
 
 A family may keep its own in `arguments_<family>.py` beside this file: ARGUMENTS, and any of the
-sets LEFT_OUT, SHAPE_FROM_DATA, FLAT, SYMMETRIC.
+sets LEFT_OUT, SHAPE_FROM_DATA, FLAT, SYMMETRIC and dicts PREPARED, WELL_DEFINED.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NORM = (F((2, 3)), F((2, 3), 1, 2))
 def _upsampling() -> dict[str, list[tuple[Any, ...]]]:
     found: dict[str, list[tuple[Any, ...]]] = {}
     for name in OPS:
-        if "upsample" not in name:
+        if "upsample" not in name or name.endswith("_aa"):
             continue
         dims = 1 if "1d" in name else 2 if "2d" in name else 3
         small, large = (1, 1, *(3, 4, 2)[:dims]), (1, 1, *(5, 6, 3)[:dims])
@@ -291,6 +291,10 @@ SHAPE_FROM_DATA = frozenset(
 FLAT = frozenset({"isclose", "angle_backward"})
 # Defined for symmetric matrices only.
 SYMMETRIC = frozenset({"linalg_cholesky"})
+# What is done to the tensors first, and to the results last, where only a part of either has a
+# derivative: name → function of (tensors, all arguments), name → function of the results.
+PREPARED: dict[str, Any] = {}
+WELL_DEFINED: dict[str, Any] = {}
 
 for _path in sorted(pathlib.Path(__file__).parent.glob("arguments_*.py")):
     _family = importlib.import_module(f"tests.core.ops.{_path.stem}")
@@ -301,6 +305,8 @@ for _path in sorted(pathlib.Path(__file__).parent.glob("arguments_*.py")):
     SHAPE_FROM_DATA |= getattr(_family, "SHAPE_FROM_DATA", frozenset())
     FLAT |= getattr(_family, "FLAT", frozenset())
     SYMMETRIC |= getattr(_family, "SYMMETRIC", frozenset())
+    PREPARED |= getattr(_family, "PREPARED", {})
+    WELL_DEFINED |= getattr(_family, "WELL_DEFINED", {})
 
 INTEGER_NAMES = ("bitwise_", "gcd", "lcm")
 
@@ -373,4 +379,4 @@ def declared() -> list[Op]:
     ]
 
 
-__all__ = ["ARGUMENTS", "FLAT", "LEFT_OUT", "SHAPE_FROM_DATA", "SYMMETRIC", "declared", "make", "samples", "specs"]
+__all__ = ["ARGUMENTS", "FLAT", "LEFT_OUT", "PREPARED", "SHAPE_FROM_DATA", "SYMMETRIC", "WELL_DEFINED", "declared", "make", "samples", "specs"]

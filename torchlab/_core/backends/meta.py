@@ -52,4 +52,9 @@ class MetaArray:
     @property
     def __array_interface__(self) -> dict[str, Any]:
         # Only the offset arithmetic of `geometry` asks for it.
-        return {"data": (self.offset * self.itemsize, False), "shape": self.shape, "version": 3}
+        return {
+            "data": (self.offset * self.itemsize, False),
+            "shape": self.shape,
+            "strides": self.strides,
+            "version": 3,
+        }

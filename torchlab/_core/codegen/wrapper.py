@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import events
+from torchlab._core import events, threads
 from torchlab._core.codegen.loop_ir import Access, Buffer, contiguous
 from torchlab._core.codegen.memory_plan import MemoryPlan
 from torchlab._core.codegen.nest import Names
@@ -24,15 +24,16 @@ PARALLEL_WORK = 65536
 
 
 class Threads:
-    """How many threads a large kernel uses: `count`, but one in forked children, where OpenMP's are
-    missing."""
+    """How many threads a large kernel uses: `count`, or what `torch.set_num_threads` allows, if that
+    is less; but one in forked children, where OpenMP's are missing."""
 
     def __init__(self, count: int) -> None:
         self.count = max(1, count)
         self.pid = os.getpid()
 
     def __call__(self) -> int:
-        return self.count if self.count == 1 or os.getpid() == self.pid else 1
+        count = min(self.count, threads.limit)
+        return count if count == 1 or os.getpid() == self.pid else 1
 
 
 def ERRORS(status: int, function: Any, arguments: Any) -> int:

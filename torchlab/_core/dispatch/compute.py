@@ -12,7 +12,7 @@ from torchlab._core import layout
 from torchlab._core.backends import base
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
-from torchlab._core.kind import Kind, cpu_kind, kind
+from torchlab._core.kind import CPU_KINDS, Kind, cpu_kind, kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     MULTI_OUTPUT,
@@ -23,7 +23,7 @@ from torchlab._core.tape import (
     Out,
     ViewMeta,
 )
-from torchlab._core.tensor import Tensor, strides_of
+from torchlab._core.tensor import Parameter, Tensor, strides_of
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _new = object.__new__
@@ -35,7 +35,8 @@ def wrap(r: Any) -> Tensor:
         r = np.asarray(r)
     t = _new(Tensor)
     t._a = r
-    t._k = cpu_kind(r)
+    k = CPU_KINDS.get(r.dtype) or cpu_kind(r)
+    t._k = k.c if r.flags.c_contiguous else k.v
     t._e = t._s = t._v = t._g = None
     return t
 
@@ -135,6 +136,11 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
                 f" {value._a.ndim} dimension(s)."
             )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
+        if isinstance(value, Tensor) and value._k.dtype.is_complex and not d.is_complex:
+            raise RuntimeError(
+                f"masked_fill: value cannot be converted to type {d.name} without overflow:"
+                f" {value.item()}"
+            )
         return d, d
     dims = zeros = wrapped = None
     for x in operands[1:] if promote == "where" else operands:
@@ -161,6 +167,19 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
     return promote(op, common)
 
 
+def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
+    """(NumPy dtype to compute in, kind of the result) of a binary ufunc on two contiguous host
+    tensors of different kinds, kept in `plans`; False where `elementwise` must decide."""
+    ka, kb = a._k, b._k
+    found: Any = False
+    if ka.fast and kb.fast and ka.dtype is not dt.bool_ and kb.dtype is not dt.bool_:
+        compute, result = result_dtypes(op, (a, b))
+        if compute is result:
+            found = (compute.np, kind(result))
+    plans[ka, kb, not a._a.ndim, not b._a.ndim] = found
+    return found
+
+
 _RAW = {"where": 0, "masked_fill": 1}  # the operand that is a mask and keeps its type
 
 
@@ -176,13 +195,26 @@ def check_mask(op: Any, mask: Any) -> None:
         raise RuntimeError(f"{what} {mask._k.dtype.scalar_name}; convert it with .bool()")
 
 
+exotic_into: list[Any] = []  # torchlab._core.dispatch.exotic puts its function here
+
+
 def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     """Run a pointwise kernel. Operands are tensors, numbers or None. With `out` (an array of the
     result's shape, any dtype that can hold it) the result is written there and returned as is."""
+    if out is None:
+        r = _alike(op, operands, values)
+        if r is not None:
+            return r
     if type(op.promote) is str and op.promote in _RAW:
         check_mask(op, operands[_RAW[op.promote]])
     compute, result = result_dtypes(op, operands)
     tensors = [x for x in operands if isinstance(x, Tensor)]
+    if not tensors and op.numbers != "all":
+        kinds = ", ".join(type(x).__name__ for x in operands)
+        raise TypeError(
+            f"{op.name}() received an invalid combination of arguments - got ({kinds}), but at"
+            " least one of them must be a Tensor"
+        )
     dev = cpu
     for t in tensors:
         if t._k.device is not cpu:
@@ -195,6 +227,8 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         raise RuntimeError(f"{e} ({op.name}: shapes {shapes} do not broadcast)") from None
     strides = None
     if not all(t._k.contiguous for t in tensors):
+        if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
+            return exotic_into[0](op, operands, values, out)
         strides = layout.ti_output_strides(
             shape, [t._a.shape for t in tensors], [strides_of(t) for t in tensors]
         )
@@ -210,11 +244,16 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     )
     if widen and not (ufunc and compute is dt.float16):
         np_compute = np.dtype(np.float32)
+    from_ints = op.promote == "float" and compute is dt.float32 and _all_exact(operands)
+    if from_ints:  # correctly rounded, as PyTorch's; NumPy's float32 functions are off by one ulp
+        np_compute = _DOUBLE
     arrays = []
     raw = _RAW.get(op.promote, -1) if type(op.promote) is str else -1
     for i, x in enumerate(operands):
         if isinstance(x, Tensor):
             a = x._a
+            if from_ints:
+                a = a.astype(np.float32)
             if a.dtype != np_compute and i != raw:
                 a = a.astype(np_compute)
             if dev is not cpu and x._k.device is cpu:
@@ -257,6 +296,89 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     return wrap_on(r, dev, result)
 
 
+def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
+    """The common case of `elementwise`: contiguous host tensors of one type and shape, numbers
+    beside them. What follows from kinds alone is worked out once; None for anything else."""
+    key = []
+    shape = None
+    for x in operands:
+        c = type(x)
+        if c is Tensor or c is Parameter:
+            a = x._a
+            if a.ndim:
+                if shape is None:
+                    shape = a.shape
+                elif a.shape != shape:
+                    return None
+                key.append(x._k)
+            else:
+                key.append((x._k, 0))
+        else:
+            key.append(c)
+    key = tuple(key)
+    plans = op._cache.get("alike")
+    if plans is None:
+        plans = op._cache["alike"] = {}
+    plan = plans.get(key)
+    if plan is None:
+        plan = plans[key] = _plan_alike(op, operands)
+    if not plan:
+        return None
+    compute, k = plan
+    arrays = [
+        x._a
+        if isinstance(x, Tensor)
+        else None
+        if x is None
+        else SCALARS.get((x, type(x), compute)) or scalar_array(x, compute.dtype)
+        for x in operands
+    ]
+    kernel = op.kernel
+    r = kernel(*arrays) if isinstance(kernel, np.ufunc) else kernel(np, *arrays, *values)
+    if type(r) is not np.ndarray:
+        r = np.asarray(r)
+    if r.dtype is not k.np:
+        r = r.astype(k.np)
+    if r.shape != (shape or ()):
+        r = np.broadcast_to(r, shape or ()).copy()
+    t = _new(Tensor)
+    t._a = r
+    t._k = k if r.flags.c_contiguous else k.v
+    t._e = t._s = t._v = t._g = None
+    return t
+
+
+def _plan_alike(op: Any, operands: Any) -> Any:
+    """(kind to compute in, kind of the result), or False: `elementwise` itself."""
+    raw = _RAW.get(op.promote, -1) if type(op.promote) is str else -1
+    if raw >= 0:
+        check_mask(op, operands[raw])
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    if not tensors or not all(t._k.fast for t in tensors):
+        return False
+    compute, result = result_dtypes(op, operands)
+    if compute not in dt.NATIVE or compute is dt.float16:
+        return False
+    for i, x in enumerate(operands):
+        if isinstance(x, Tensor) and i != raw and x._k.dtype is not compute:
+            return False
+    return kind(compute), kind(result)
+
+
+_DOUBLE = np.dtype(np.float64)
+
+
+def _all_exact(operands: Any) -> bool:
+    """Whether all operands are integers or bools."""
+    for x in operands:
+        if isinstance(x, Tensor):
+            if x._k.dtype.category >= dt.FLOAT:
+                return False
+        elif isinstance(x, float):
+            return False
+    return True
+
+
 def _meta(shape: Any, dtype: dt.dtype, dev: device, strides: Any = None) -> Tensor:
     return meta_tensor(MetaArray(shape, dtype.np, strides), dtype)
 
@@ -279,17 +401,20 @@ def all_tensors(values: Any, optional: bool) -> bool:
         return False
     for x in values:
         c = type(x)
-        if c is not Tensor and not (c.__dict__.get("_is_param")) and not (optional and x is None):
+        if c is not Tensor and c is not Parameter and not (optional and x is None):
             return False
     return True
 
 
 def all_direct(values: Any) -> bool:
-    return all(x is None or x._k.direct for x in values)
+    for x in values:  # (half the time of `all` with a generator)
+        if x is not None and not x._k.direct:
+            return False
+    return True
 
 
 def any_edge(edges: Any) -> bool:
-    return any(e is not None for e in edges)
+    return edges.count(None) != len(edges)
 
 
 _HALF = frozenset((dt.float16, dt.bfloat16))

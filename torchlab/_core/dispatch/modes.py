@@ -31,6 +31,14 @@ _autocast: list[Any] = []  # torchlab.amp puts its caster here
 def slow(op: Any, args: tuple[Any, ...]) -> Any:
     """Run `op` with everything the thread has switched on."""
     state = TLS
+    if len(SLOW) == 1 and state.inference:  # inference mode and nothing else
+        quick = op._cache.get("inference")
+        if quick is None:
+            quick = op.form("inference")
+        if quick:
+            result = quick(*args)
+            if result is not None:
+                return result
     if state.function_modes:
         mode = state.function_modes.pop()
         try:
@@ -113,7 +121,9 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
     `__torch_function__`, or an argument of the wrong type."""
     handlers = overriding(args)
     if handlers:
-        for x in handlers:
+        for x in sorted(handlers, key=_is_exotic):
+            if _is_exotic(x):  # Note [Exotic tensors]
+                return exotic_call[0](op, args)
             r = type(x).__torch_function__(
                 op.function, tuple({type(y): None for y in handlers}), *as_written(op, args)
             )
@@ -125,7 +135,42 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
         )
     check_types(op, args)
     plain = tuple(unwrap(x) for x in args)
-    return rewrap(op.core(*plain), args)
+    result = op.core(*plain)
+    return result if TLS.subclasses_off else rewrap(result, args)
+
+
+def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of Python's own with no plain tensor in the first place: ask the handlers of the
+    arguments' classes. NotImplemented if there are none."""
+    handlers = [x for x in overriding(args) if not _is_exotic(x)]
+    if not handlers:
+        return NotImplemented
+    types = tuple({type(y): None for y in handlers})
+    for x in handlers:
+        r = type(x).__torch_function__(face.function, types, args, kwargs)
+        if r is not NotImplemented:
+            return r
+    raise TypeError(
+        f"no implementation found for 'torch.{face.name}' on types that implement"
+        f" __torch_function__: {[type(x).__name__ for x in handlers]}"
+    )
+
+
+exotic_call: list[Any] = []  # torchlab._core.dispatch.exotic puts its call here
+
+
+def _is_exotic(x: Any) -> bool:
+    return getattr(type(x), "_exotic", False)
+
+
+def odd_self(op: Any, args: tuple[Any, ...]) -> Any:
+    """A method that was taken from the class and called on something else: `Tensor.add(1, t)`."""
+    if not isinstance(args[0], Tensor) and not overriding(args):
+        raise TypeError(
+            f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a"
+            f" '{type(args[0]).__name__}' object"
+        )
+    return odd(op, args)
 
 
 def overriding(args: Any) -> list[Any]:
@@ -137,6 +182,8 @@ def overriding(args: Any) -> list[Any]:
             if handler is None or type(y) is type:
                 continue
             if getattr(handler, "__func__", None) is _default_function:
+                continue
+            if TLS.subclasses_off and not _is_exotic(y):
                 continue
             if all(type(y) is not type(z) for z in found):
                 at = next(
@@ -151,7 +198,7 @@ def unwrap(x: Any) -> Any:
     t = type(x)
     if t is list or t is tuple:
         return [unwrap(y) for y in x]
-    if isinstance(x, Tensor) and t is not Tensor and t is not Parameter:
+    if isinstance(x, Tensor) and t is not Tensor and t is not Parameter and not t._exotic:
         p = object.__new__(Tensor)
         p._a, p._k, p._e, p._s, p._v, p._g = x._a, x._k, x._e, x._s, x._v, None
         return p
@@ -202,7 +249,8 @@ def check_types(op: Any, args: tuple[Any, ...]) -> None:
             ):
                 continue
             if op.family in ("binary", "pointwise") and isinstance(v, (int, float, complex)):
-                continue
+                if type(op.numbers) is not tuple or a.name in op.numbers:
+                    continue
             wanted = "tuple of Tensors" if kind.list else "Tensor"
             name = "input" if a.name == "self" else a.name
             raise TypeError(

@@ -53,6 +53,7 @@ class Op:
         "inline",
         "half",
         "differentiable",
+        "numbers",
         "_schema",
         "_cache",
     )
@@ -82,6 +83,7 @@ class Op:
         namespace: str = "aten",
         half: bool = True,
         differentiable: bool | None = None,
+        numbers: Any = None,
         inline: tuple[str, str, str] | None = None,
     ) -> None:
         head = text[: text.index("(")]
@@ -112,6 +114,8 @@ class Op:
             inline  # views: (condition, NumPy expression, kind of the result) for host tensors
         )
         self.differentiable = differentiable
+        # pointwise: the arguments that may be numbers. None: any, but not all; "all": even all
+        self.numbers = numbers if numbers is not None or family != "unary" else ()
         self._schema: Schema | None = None
         self._cache: dict[str, Any] = {}
         if namespace == "aten":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 OPS: dict[str, dict[str, Any]] = {}  # "add" → {"Tensor": Op}
@@ -35,13 +36,19 @@ def alias(new: str, old: str) -> None:
     """Let `new` be another public name of `old`, in-place form included."""
     FACES[new] = FACES[old]
     for names in FUNCTIONS.values():
-        if old in names:
-            names.add(new)
+        names.update(new + suffix for suffix in ("", "_") if old + suffix in names)
     for suffix in ("", "_"):
         if old + suffix in METHODS:
             METHODS[new + suffix] = METHODS[old + suffix]
             if old + suffix in FACES:
                 FACES[new + suffix] = FACES[old + suffix]
+
+
+def alias_in(space: str, new: str, old: str) -> None:
+    """Let `new` be a name of `old` in this name space alone: `special.psi` of `digamma`."""
+    FUNCTIONS.setdefault(space, set()).add(new)
+    if new != old:
+        FACES[f"{space.replace('.', '_')}_{new}"] = FACES[old]
 
 
 class _Aten:
@@ -105,4 +112,24 @@ def function(name: str, space: str = "torch") -> Any:
     if name not in FUNCTIONS.get(space, ()):
         raise AttributeError(name)
     own = f"{space.replace('.', '_')}_{name}"  # where two spaces mean different things: linalg.norm
-    return getattr(aten, own if own in FACES else name)
+    if own in FACES:
+        return getattr(aten, own)
+    face = SPACE_FACES.get((space, name))  # torch may have another of that name
+    if face is None or FACES.get(name) is face:
+        call = getattr(aten, name)
+        return call if name in FACES or not name.endswith("_") else _with_input(call)
+    return face.function
+
+
+def _with_input(method: Any) -> Any:
+    """The in-place method as a function, whose first parameter PyTorch calls `input`."""
+    code = method.__code__
+    if code.co_varnames[:1] != ("self",):
+        return method
+    renamed = code.replace(co_varnames=("input", *code.co_varnames[1:]))
+    function = FunctionType(
+        renamed, method.__globals__, code.co_name, method.__defaults__, method.__closure__
+    )
+    function.__kwdefaults__ = method.__kwdefaults__
+    function.__doc__, function.__module__ = method.__doc__, method.__module__
+    return function

@@ -7,9 +7,20 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute, modes, writes
 from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import NOGRAD, TLS, ViewMeta, edge_of, next_seq, save, save_output, unpack
+from torchlab._core.tape import (
+    NOGRAD,
+    TLS,
+    ViewMeta,
+    edge_of,
+    next_seq,
+    note_write,
+    save,
+    save_output,
+    unpack,
+)
 from torchlab._core.tensor import Parameter, Size, Tensor, strides_of
 
 NAMESPACE.update(
@@ -33,6 +44,9 @@ NAMESPACE.update(
     unpack=unpack,
     slow=modes.slow,
     odd=modes.odd,
+    face_odd=modes.face_odd,
+    equals_array=lambda tensor, array: aten.eq(tensor, aten.from_numpy(array)),
+    odd_self=modes.odd_self,
     overriding=modes.overriding,
     NUMBERS=compute.NUMBERS,
     SCALARS=compute.SCALARS,
@@ -56,6 +70,8 @@ NAMESPACE.update(
     general_into=writes.general_into,
     saved_original=writes.saved_original,
     wrote=writes.wrote,
+    plan_mixed=compute.plan_mixed,
+    note_write=note_write,
     rebase_history=writes.rebase_history,
     elementwise_out=writes.elementwise_out,
     face_out=writes.face_out,

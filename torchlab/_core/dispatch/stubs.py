@@ -46,7 +46,13 @@ import numpy as np
 
 from torchlab._core.device import device as device
 from torchlab._core.dtype import dtype as dtype
+from torchlab._core.formats import layout as layout
+from torchlab._core.formats import memory_format as memory_format
 from torchlab._core.generator import Generator as Generator
+from torchlab._core.info import finfo as finfo
+from torchlab._core.info import iinfo as iinfo
+from torchlab._core.storages import TypedStorage as TypedStorage
+from torchlab._core.storages import UntypedStorage as UntypedStorage
 from torchlab._core.tensor import Size as Size
 
 Number = bool | int | float | complex
@@ -56,8 +62,6 @@ _bool = bool
 _Dtype = dtype
 _Device = device
 Device = device | str | int
-memory_format = Any
-layout = Any
 
 def __getattr__(name: str) -> Any: ...
 

@@ -245,10 +245,19 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
             )
 
 
-def resize_out(op: Any, out: Tensor, shape: Any) -> None:
-    """Give `out` the result's shape; PyTorch warns if elements would be lost."""
+def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
+    """Give `out` the result's shape; PyTorch warns if elements would be lost. `strides` are those
+    that an `out` of another shape gets, row-major if not given."""
     if out._a.shape == tuple(shape):
         return
+    if out._s is not None and out._s.lent:
+        needed = layout.storage_nbytes(shape, layout.contiguous_strides(shape), 0, out._k.itemsize)
+        if needed > out._s.nbytes:
+            raise RuntimeError(
+                f"{op.name}: Trying to resize storage that is not resizable: out of shape"
+                f" {list(out._a.shape)} lies in memory that was lent (by NumPy, for instance), too"
+                f" small for the result's shape {list(shape)}"
+            )
     if out._a.size:
         warnings.warn(
             "An output with one or more elements was resized since it had shape"
@@ -257,7 +266,7 @@ def resize_out(op: Any, out: Tensor, shape: Any) -> None:
             " resized unless they have zero elements.",
             stacklevel=4,
         )
-    fresh = empty(shape, out._k.dtype, out._k.device)
+    fresh = empty(shape, out._k.dtype, out._k.device, strides)
     out._a, out._k, out._s, out._v = fresh._a, fresh._k, fresh._s, None
 
 
@@ -284,11 +293,25 @@ def face_out(face: Any, args: Any, named: Any, out: Any) -> Any:
     return delivered(face, face.body, args, named, out)
 
 
+def check_apart(op: Any, out: Tensor, inputs: Any) -> None:
+    """Refuse an `out` that is, or overlaps, an input, whatever its shape (tag `out_apart`)."""
+    check_memory(op, out, inputs, exact_ok=False)
+    if any(x is out for x in inputs):
+        raise RuntimeError(
+            f"{op.name}: unsupported operation: some elements of the input tensor and the"
+            " written-to tensor refer to a single memory location. Please clone() the tensor"
+            " before performing the operation."
+        )
+
+
 def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
     inputs = modes.tensors_in((*args, *named.values()))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    tags = getattr(op, "tags", ())
     for o in outs:
         prepare_out(op, o, inputs)
+        if "out_apart" in tags:
+            check_apart(op, o, inputs)
     results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
     made = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     if len(outs) != len(made):
@@ -297,6 +320,10 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
         )
     for o, r in zip(outs, made, strict=True):
         check_cast(op, r._k.dtype, o._k.dtype)
+        if "out_same_dtype" in tags and r._k.dtype is not o._k.dtype:
+            raise RuntimeError(
+                f"{op.name}: Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead"
+            )
         if r._k.device is not o._k.device:
             raise RuntimeError(
                 f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}"
@@ -304,7 +331,8 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
     for o, r in zip(outs, made, strict=True):
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)
-        resize_out(op, o, r._a.shape)
+        keeps = "lapack" in getattr(op, "tags", ())  # column-major results stay so in a new `out`
+        resize_out(op, o, r._a.shape, strides_of(r) if keeps else None)
         if o._k.device.type != "meta":
             o._a[...] = r._a
         wrote(o)

@@ -40,6 +40,7 @@ from torchlab._core.layout.shape import (
 from torchlab._core.layout.strides import (
     channels_last_strides,
     contiguous_strides,
+    dim_order,
     empty_like_strides,
     is_channels_last,
     is_contiguous,
@@ -81,6 +82,7 @@ __all__ = [
     "conv_output_shape",
     "conv_transpose_output_shape",
     "diagonal",
+    "dim_order",
     "empty_like_strides",
     "expand",
     "flatten_shape",

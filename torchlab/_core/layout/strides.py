@@ -173,6 +173,17 @@ def empty_like_strides(shape: Shape, stride: Shape) -> Shape:
     ndim = len(shape)
     if ndim == 1:
         return (1,)
+    out = [0] * ndim
+    running = 1
+    for d in reversed(dim_order(shape, stride)):
+        out[d] = running
+        if shape[d] > 1:
+            running *= shape[d]
+    return tuple(out)
+
+
+def dim_order(shape: Shape, stride: Shape) -> Shape:
+    """The dims, slowest in memory first."""
 
     def compare(a: int, b: int) -> int:
         sa, sb = stride[a], stride[b]
@@ -182,13 +193,7 @@ def empty_like_strides(shape: Shape, stride: Shape) -> Shape:
             return -1 if sa < sb else 1
         return 1 if shape[a] > shape[b] else 0
 
-    out = [0] * ndim
-    running = 1
-    for d in _sort_dims(ndim, compare):
-        out[d] = running
-        if shape[d] > 1:
-            running *= shape[d]
-    return tuple(out)
+    return tuple(reversed(_sort_dims(len(shape), compare)))
 
 
 def ti_output_strides(

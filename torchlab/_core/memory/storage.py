@@ -39,7 +39,9 @@ class Storage:
     writer: (code object, instruction) of the last write to a version that the tape had saved.
     """
 
-    __slots__ = ("owner", "version", "stale", "saved", "writer", "block", "_bytes", "__weakref__")
+    __slots__ = (
+        "owner", "version", "stale", "saved", "writer", "block", "lent", "_bytes", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
@@ -48,6 +50,7 @@ class Storage:
         self.saved = -1  # the newest version that the tape saved; -1: none
         self.writer: tuple[CodeType, int] | None = None
         self.block: Any = None
+        self.lent = False  # somebody else's memory (NumPy's, a buffer's): it cannot grow
         self._bytes: np.ndarray | None = None
 
     @property

@@ -381,6 +381,8 @@ def prelu(self: Any, weight: Any) -> Any:
         )
     if a.ndim >= 2 and w.ndim == 1:
         weight = aten.view(weight, (1, -1, *(1,) * (a.ndim - 2)))
+    elif a.ndim == 0:
+        weight = aten.reshape(weight, ())
     return _prelu_kernel.call(self, weight)
 
 
@@ -470,3 +472,11 @@ def rrelu(
     return (
         rrelu_with_noise.inplace(self, slopes) if inplace else rrelu_with_noise.call(self, slopes)
     )
+
+
+@face("rrelu_", method=False, spaces=_TORCH_F)
+def rrelu_(
+    self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+) -> Any:
+    """In-place `rrelu`."""
+    return rrelu.function(self, lower, upper, training, inplace=True)

@@ -12,7 +12,8 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten
-from torchlab._core.ops.kernels import fast, into
+from torchlab._core.ops.kernels import exact, fast, into
+from torchlab._core.tensor import Tensor
 
 
 def _no_bool(a: Any, name: str, remedy: str) -> None:
@@ -57,6 +58,7 @@ def _check_alpha(a: Any, alpha: Any) -> None:
 add = binary(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     _add,
+    numbers="all",
     expr="self + alpha * other",
     py=("__add__", "__radd__", "__iadd__"),
     vjp={"self": "g", "other": "g if alpha == 1 else g * alpha"},
@@ -65,6 +67,7 @@ add = binary(
 sub = binary(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     _sub,
+    numbers="all",
     expr="self - alpha * other",
     py=("__sub__", "__isub__"),
     vjp={"self": "g", "other": "-g if alpha == 1 else g * -alpha"},
@@ -73,6 +76,7 @@ sub = binary(
 mul = binary(
     "mul",
     np.multiply,
+    numbers="all",
     expr="self * other",
     py=("__mul__", "__rmul__", "__imul__"),
     vjp={"self": "g * conj_of(other)", "other": "g * conj_of(self)"},
@@ -83,12 +87,18 @@ mul = binary(
 @face("rsub", py=("__rsub__",))
 def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other − alpha · self."""
+    if not isinstance(self, Tensor):
+        raise TypeError(
+            "rsub() received an invalid combination of arguments - got"
+            f" ({type(self).__name__}, {type(other).__name__}), but input must be a Tensor"
+        )
     return aten.sub(other, self, alpha=alpha)
 
 
 div_tensor = binary(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     np.true_divide,
+    numbers="all",
     promote="float",
     expr="self / other",
     py=("__truediv__", "__itruediv__"),
@@ -115,12 +125,19 @@ def _floor_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 floor_divide = binary(
     "floor_divide",
     _floor_divide,
+    numbers="all",
     expr="floor(self / other)",
     py=("__floordiv__", "__ifloordiv__"),
+    vjp={
+        "self": "no_derivative_of('floor_divide')",
+        "other": "no_derivative_of('floor_divide')",
+    },
+    grad_name="NotImplemented",
     doc="The floor of self / other; integers stay integers.",
 )
 
 
+@exact
 def _trunc_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     if a.dtype.kind in "iub":
         if not xp.all(b):
@@ -131,14 +148,27 @@ def _trunc_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     return xp.trunc(xp.true_divide(a, b), out=out)
 
 
-trunc_divide = binary("trunc_divide", _trunc_divide, public=False, expr="trunc(self / other)")
+def _rounded_div(name: str, kernel: Any, expr: str) -> Any:
+    return binary(
+        name,
+        kernel,
+        public=False,
+        numbers="all",
+        expr=expr,
+        vjp={"self": "zeros_like(g)", "other": "zeros_like(g)"},
+        grad_name="DivBackward2",
+    )
+
+
+_div_floor = _rounded_div("_div_floor", _floor_divide, "floor(self / other)")
+trunc_divide = _rounded_div("trunc_divide", _trunc_divide, "trunc(self / other)")
 
 
 def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
         return div_tensor
     if rounding_mode == "floor":
-        return floor_divide
+        return _div_floor
     if rounding_mode == "trunc":
         return trunc_divide
     raise RuntimeError(
@@ -187,6 +217,7 @@ def _fmod(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
 fmod = binary(
     "fmod",
     _fmod,
+    numbers=("other",),
     expr="self - trunc(self / other) * other",
     vjp={"self": "g", "other": "-g * div(self, other, rounding_mode='trunc')"},
     doc="The remainder with the dividend's sign.",
@@ -205,6 +236,11 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if a.dtype == np.bool_:
         return into(xp.logical_or(a, xp.logical_not(b)), out)
+    if a.dtype.kind == "c":
+        r = xp.power(a, b)
+        zero = b == 0
+        # As exp(b · ln a), which at 0, infinity and NaN is not 1.
+        return into(xp.where(zero, xp.exp(b * xp.log(a)), r) if zero.any() else r, out)
     return xp.power(a, b, out=out)
 
 
@@ -236,6 +272,8 @@ def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if e == 2 and a.dtype != np.bool_:
         return xp.multiply(a, a, out=out)
+    if e == 0:
+        return into(xp.ones(a.shape, a.dtype), out)
     if e == 0.5:
         return xp.sqrt(a, out=out)
     if e == 1:
@@ -276,7 +314,7 @@ def rpow(self: Any, other: Any) -> Any:
 @face("__rtruediv__")
 def rtruediv(self: Any, other: Any) -> Any:
     """other / self."""
-    return aten.reciprocal(self) * other
+    return self.reciprocal() * other
 
 
 @face("__rfloordiv__")
@@ -302,16 +340,14 @@ def _neg(xp: Any, a: Any, out: Any = None) -> Any:
 
 _neg.fast_ufunc = np.negative  # type: ignore[attr-defined]
 neg = unary("neg", _neg, expr="-self", py=("__neg__",), vjp={"self": "-g"}, doc="−self.")
-positive = unary(
-    "positive",
-    lambda xp, a, out=None: into(a, out) if out is not None else a.copy(),
-    inplace=False,
-    out=False,
-    py=("__pos__",),
-    vjp={"self": "g"},
-    expr="self",
-    grad_name="AliasBackward0",
-)
+
+
+@face("positive", py=("__pos__",))
+def positive(self: Any) -> Any:
+    """The tensor itself."""
+    if self._k.dtype is dt.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
 
 
 def _abs(xp: Any, a: Any, out: Any = None) -> Any:
@@ -328,10 +364,46 @@ abs = unary(
     vjp={"self": "g * sgn(self)"},
     doc="The absolute value; of complex numbers a real tensor.",
 )
-sign = unary("sign", np.sign, expr="sign(self)", vjp={"self": "zeros_like(g)"}, doc="−1, 0 or 1.")
+
+
+@face("abs_")
+def abs_(self: Any) -> Any:
+    """In-place `abs`."""
+    if self._k.dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return abs.inplace(self)
+
+
+def _sign(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype == np.bool_:
+        return into(a, out) if out is not None else a.copy()
+    if a.dtype.kind == "c":
+        return into(xp.where(a == 0, a, a / xp.absolute(a)), out)  # NaN at infinity
+    if a.dtype.kind == "f":
+        return into((a > 0).astype(a.dtype) - (a < 0), out)  # 0 for NaN
+    return xp.sign(a, out=out)
+
+
+def _real_only(op: Any, common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
+    if common.is_complex:
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use"
+            " torch.sgn instead."
+        )
+    return common, common
+
+
+sign = unary(
+    "sign",
+    _sign,
+    promote=_real_only,
+    expr="sign(self)",
+    vjp={"self": "zeros_like(g)"},
+    doc="−1, 0 or 1.",
+)
 sgn = unary(
     "sgn",
-    np.sign,
+    _sign,
     expr="sign(self)",
     vjp={"self": "sgn_backward(g, self, result)"},
     doc="x / |x|, 0 at 0.",
@@ -344,11 +416,20 @@ reciprocal = unary(
     vjp={"self": "-g * conj_of(result * result)"},
     doc="1 / self.",
 )
+
+
+def _squared(op: Any, common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
+    # The square is a power with the exponent 2, which makes integers of bools.
+    d = dt.int64 if common is dt.bool_ else common
+    return d, d
+
+
 square = unary(
     "square",
     np.square,
     expr="self * self",
-    vjp={"self": "g * (2 * self)"},
+    promote=_squared,
+    vjp={"self": "g * (2 * conj_of(self))"},
     grad_name="PowBackward0",
     doc="self².",
 )
@@ -357,7 +438,11 @@ square = unary(
 @pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     expr="self + value * tensor1 * tensor2",
-    vjp={"self": "g", "tensor1": "g * (tensor2 * value)", "tensor2": "g * (tensor1 * value)"},
+    vjp={
+        "self": "g",
+        "tensor1": "g * conj_of(tensor2 * value)",
+        "tensor2": "g * conj_of(tensor1 * value)",
+    },
 )
 def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     """self + value · tensor1 · tensor2."""
@@ -369,8 +454,8 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
     expr="self + value * tensor1 / tensor2",
     vjp={
         "self": "g",
-        "tensor1": "g * (value / tensor2)",
-        "tensor2": "-g * (value * tensor1 / (tensor2 * tensor2))",
+        "tensor1": "g * conj_of(value / tensor2)",
+        "tensor2": "-g * conj_of(value * tensor1 / (tensor2 * tensor2))",
     },
 )
 def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
@@ -386,7 +471,11 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
 @pointwise(
     "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
     expr="self + weight * (end - self)",
-    vjp={"self": "g * (1 - weight)", "end": "g * weight", "weight": "g * (end - self)"},
+    vjp={
+        "self": "g * (1 - conj_of(weight))",
+        "end": "g * conj_of(weight)",
+        "weight": "g * conj_of(end - self)",
+    },
 )
 def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
     """self + weight · (end − self), in the form that is exact at both ends."""

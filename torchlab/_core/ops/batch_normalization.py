@@ -266,12 +266,10 @@ def native_batch_norm(
 
 @face("_native_batch_norm_legit", method=False)
 def native_batch_norm_legit(
-    self: Any, weight: Any, bias: Any, *rest: Any, training: Any = None, **options: Any
+    self: Any, weight: Any, bias: Any, *rest: Any, out: Any = None, **options: Any
 ) -> Any:
     """`native_batch_norm` with running statistics, or (without them) by the batch's own."""
     names = ("training", "momentum", "eps")
-    if training is not None:
-        options["training"] = training
     stats = [options.pop(k, None) for k in ("running_mean", "running_var")]
     values = list(rest)
     if len(values) + len(options) > len(names):
@@ -282,6 +280,8 @@ def native_batch_norm_legit(
             "_native_batch_norm_legit() takes (input, weight, bias, running_mean, running_var, "
             "training, momentum, eps) or the same without running statistics"
         )
+    if out is not None:
+        return native_batch_norm.out(self, weight, bias, *stats, **given, out=out)
     return _native(self, weight, bias, *stats, **given)
 
 

@@ -15,6 +15,7 @@ from torchlab._core.dispatch.compute import alias
 from torchlab._core.dispatch.op import composite, face, op, unary, view
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
+from torchlab._core.ops.kernels import into
 
 _conj = unary(
     "_conj_physical",
@@ -31,10 +32,32 @@ def conj(self: Any) -> Any:
     return _conj.call(self) if self._k.dtype.is_complex else self
 
 
+def _conjugate(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype.kind == "c":
+        return xp.conjugate(a, out=out)
+    return into(a, out) if out is not None else a.copy()
+
+
+_conj_physical = unary(
+    "conj_physical",
+    _conjugate,
+    public=False,
+    vjp={"self": "conj_of(g)"},
+)
+
+
 @face("conj_physical")
-def conj_physical(self: Any) -> Any:
-    """The complex conjugate in memory of its own."""
-    return _conj.call(self)
+def conj_physical(self: Any, *, out: Any = None) -> Any:
+    """The complex conjugate in memory of its own; real tensors are given back as they are."""
+    if out is not None:
+        return _conj_physical.out(self, out=out)
+    return _conj_physical.call(self) if self._k.dtype.is_complex else self
+
+
+@face("conj_physical_")
+def conj_physical_(self: Any) -> Any:
+    """In-place `conj_physical`."""
+    return _conj_physical.inplace(self) if self._k.dtype.is_complex else self
 
 
 @face("resolve_conj")
@@ -99,6 +122,7 @@ def imag_of(g: Any) -> Any:
 @op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     method=False,
+    public=False,
     out=True,
     half=False,
     meta=lambda re, im: MetaArray(
@@ -120,9 +144,37 @@ def complex_(xp: Any, re: Any, im: Any) -> Any:
     return r
 
 
-@composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False)
+@face("complex", method=False)
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+    """A complex tensor from two real ones of one type."""
+    if out is None:
+        return complex_.function(real, imag)
+    _check_out(complex_.function(aten.detach(real), aten.detach(imag)), out, "argument 'out'")
+    return complex_.out(real, imag, out=out)
+
+
+def _check_out(made: Any, out: Any, what: str) -> None:
+    if out._k.dtype is not made._k.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {made._k.dtype.scalar_name} but got scalar type"
+            f" {out._k.dtype.scalar_name} for {what}"
+        )
+
+
+@composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False, out=True)
 def polar(abs: Any, angle: Any) -> Any:
     """A complex tensor from absolute values and angles."""
+    a, b = abs._k.dtype, angle._k.dtype
+    if not (a.is_floating_point and b.is_floating_point):
+        raise RuntimeError(
+            "polar: Expected both inputs to be Half, Float or Double tensors but got"
+            f" {a.scalar_name} and {b.scalar_name}"
+        )
+    if a is not b:
+        raise RuntimeError(
+            f"polar: Expected object of scalar type {a.scalar_name} but got scalar type"
+            f" {b.scalar_name} for second argument"
+        )
     return complex_.function(abs * aten.cos(angle), abs * aten.sin(angle))
 
 
@@ -139,7 +191,11 @@ def _angle(xp: Any, a: Any, out: Any = None) -> Any:
 
 
 angle = unary(
-    "angle", _angle, promote=lambda op, d: _angle_types(d), vjp={"self": "angle_backward(g, self)"}
+    "angle",
+    _angle,
+    inplace=False,
+    promote=lambda op, d: _angle_types(d),
+    vjp={"self": "angle_backward(g, self)"},
 )
 
 

@@ -20,6 +20,8 @@ from torchlab._core.ops._making import format_strides
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import (
     Tensor,
+    channels_last,
+    channels_last_3d,
     contiguous_format,
     preserve_format,
     strides_of,
@@ -55,11 +57,15 @@ def _assign(r: Tensor, t: Tensor) -> None:
     elif r._k.device.type == "cuda" and t._k.device.type != "cuda":
         dst[...] = compute.base.backend(r._k.device).xp.asarray(np.ascontiguousarray(src))
         return
-    if src.dtype.kind == "c" and dst.dtype.kind != "c":
+    if src.dtype.kind == "c" and dst.dtype.kind == "b":
+        src = src != 0
+    elif src.dtype.kind == "c" and dst.dtype.kind != "c":
         src = src.real
     if src.dtype.kind == "f" and dst.dtype.kind in "iu":
         np.copyto(dst, _float_to_int(src, dst.dtype), casting="unsafe")
         return
+    if src.dtype == np.float64 and dst.dtype.itemsize == 2 and dst.dtype.kind not in "iu":
+        src = src.astype(np.float32)  # rounded twice, as PyTorch's conversion to 16 bits
     np.copyto(dst, src, casting="unsafe") if type(dst) is np.ndarray else dst.__setitem__(..., src)
 
 
@@ -134,6 +140,15 @@ def _as_target(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
     )
 
 
+def _suggested(t: Any) -> Any:
+    """The format that results made from `t` have: what `to` takes for its format."""
+    name = layout.suggest_memory_format(tuple(t._a.shape), strides_of(t))
+    return contiguous_format if name == "contiguous" else _CHANNELS_LAST[name]
+
+
+_CHANNELS_LAST = {"channels_last": channels_last, "channels_last_3d": channels_last_3d}
+
+
 @face("to", spaces=())
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless
@@ -147,7 +162,7 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         and (
             memory_format is None
             or memory_format is preserve_format
-            or self.is_contiguous(memory_format)
+            or memory_format is _suggested(self)
         )
     ):
         return self
@@ -158,11 +173,13 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _typed(name: str, dtype: dt.dtype) -> None:
     def method(self: Any, memory_format: Any = None) -> Any:
-        return (
-            self
-            if self._k.dtype is dtype
-            else _to_copy.call(self, dtype=dtype, memory_format=memory_format)
-        )
+        if self._k.dtype is dtype and (
+            memory_format is None
+            or memory_format is preserve_format
+            or memory_format is _suggested(self)
+        ):
+            return self
+        return _to_copy.call(self, dtype=dtype, memory_format=memory_format)
 
     method.__doc__ = f"`self.to({dtype!r})`."
     face(name, spaces=())(method)
@@ -328,8 +345,15 @@ def tolist(self: Any) -> Any:
 
 def _scalar(self: Any, name: str) -> Any:
     if self._a.size != 1:
-        raise RuntimeError(f"a Tensor with {self._a.size} elements cannot be converted to Scalar")
-    return item.body(self)
+        raise ValueError(
+            "only one element tensors can be converted to Python scalars, not one of shape"
+            f" {list(self._a.shape)}"
+        )
+    value = item.body(self)
+    if name != "__complex__" and isinstance(value, complex):
+        kind = {"__float__": "double", "__int__": "int64_t"}[name]
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {value}")
+    return value
 
 
 def _conversion(name: str, convert: Any) -> None:
@@ -371,6 +395,10 @@ def to_index(self: Any) -> Any:
 def to_array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
     a = numpy.body(self)
     if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ValueError(
+                f"Unable to avoid copy while creating an array as requested: {a.dtype} to {dtype}"
+            )
         return a.astype(dtype)
     return a.copy() if copy else a
 

@@ -10,7 +10,8 @@ Note: three operators that are closed under differentiation
     of them. `convolution` is PyTorch's operator with the flag `transposed`.
 
 Note: how it is computed
-    For each sample the patches are copied into a matrix of (I·k, positions) that stays in the
+    oneDNN does it where it is installed (`backends.onednn`, the extra `fast`). Without it,
+    for each sample the patches are copied into a matrix of (I·k, positions) that stays in the
     cache,
     and BLAS multiplies it with the weight (O, I·k) straight into the result: on one core this is
     faster than one large product, for which the matrix of all patches would go through memory.
@@ -22,8 +23,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
+
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends import onednn
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
@@ -161,6 +165,12 @@ def _patches(xp: Any, x: Any, kernel: Any, out: Any, stride: Any, dilation: Any)
     return xp.lib.stride_tricks.as_strided(x, shape, (*x.strides[:2], *taps, *steps))
 
 
+def _exact(n: Any, k: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> bool:
+    """Whether a convolution of an input of this size gives just `out` (a transposed one with an
+    output padding beyond its stride leaves some of its positions out)."""
+    return tuple(map(_out_size, n, k, stride, padding, dilation)) == tuple(out)
+
+
 def _pointwise(kernel: Any, stride: Any) -> bool:
     """A 1×1 kernel that leaves no gaps: the input itself is the matrix of patches."""
     return all(k == 1 for k in kernel) and all(s == 1 for s in stride)
@@ -174,6 +184,9 @@ def conv_forward(
     n, o, spatial = shape[0], shape[1], shape[2:]
     kernel = w.shape[2:]
     positions = layout.numel(spatial)
+    if xp is np and onednn.fits(x, w) and positions and n:
+        out = onednn.empty_like_format(shape, x)
+        return onednn.forward(x, w, out, stride, padding, dilation, groups)
     result = xp.empty((n, groups, o // groups, positions), x.dtype)
     if not result.size or not w.size:
         result[...] = 0
@@ -200,6 +213,16 @@ def conv_input_grad(
     """The transposed convolution: (N, O, …), (O, I / groups, …) → `shape` = (N, I, …)."""
     n, o = g.shape[:2]
     kernel, spatial = w.shape[2:], g.shape[2:]
+    sizes = shape[2:], w.shape[2:], stride, padding, dilation
+    if (
+        xp is np
+        and w.shape[1] >= 4
+        and _exact(*sizes, g.shape[2:])
+        and layout.numel(shape)
+        and onednn.fits(g, w)
+    ):
+        out = onednn.empty_like_format(shape, g)
+        return onednn.input_grad(g, w, out, stride, padding, dilation, groups)
     padded = tuple(m + 2 * p for m, p in zip(shape[2:], padding, strict=True))
     result = xp.zeros((*shape[:2], *padded), g.dtype)
     if g.size and w.size and result.size:
@@ -235,6 +258,10 @@ def conv_weight_grad(
     xp: Any, g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """(N, O, …), (N, I, …) → `shape` = (O, I / groups, …)."""
+    sizes = x.shape[2:], shape[2:], stride, padding, dilation
+    if xp is np and _exact(*sizes, g.shape[2:]) and layout.numel(shape) and onednn.fits(g, x):
+        out = np.empty(shape, g.dtype)
+        return onednn.weight_grad(g, x, out, stride, padding, dilation, groups)
     n, o = g.shape[:2]
     kernel, spatial = shape[2:], g.shape[2:]
     result = xp.zeros((groups, o // groups, layout.numel(shape[1:])), g.dtype)
@@ -555,3 +582,17 @@ def _declare(n: int) -> None:
 
 for _n in (1, 2, 3):
     _declare(_n)
+
+
+@face("conv_tbc", method=False, spaces=("torch", "nn.functional"))
+def conv_tbc(self: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """Convolution of sequences (T, N, C) with (taps, C, O) and bias (O) → (T', N, O)."""
+    if self._a.ndim != 3 or weight._a.ndim != 3 or bias._a.ndim != 1:
+        raise RuntimeError(
+            "conv_tbc: Input must have 3 dims: time, batch, in_channel; weight 3 dims: "
+            "kernel_width, in_channels, out_channels; bias 1 dim. Got "
+            f"{list(self._a.shape)}, {list(weight._a.shape)} and {list(bias._a.shape)}"
+        )
+    x, w = aten.permute(self, (1, 2, 0)), aten.permute(weight, (2, 1, 0))
+    r = convolution.call(x, w, bias, (1,), (pad,), (1,), False, (0,), 1)
+    return aten.contiguous(aten.permute(r, (2, 0, 1)))

@@ -55,10 +55,10 @@ def _dropout(
 
 
 def _declare(name: str, doc: str, **facts: bool) -> None:
-    def dropout(self: Any, p: float = 0.5, train: bool = True) -> Any:
+    def dropout(self: Any, p: float, train: bool) -> Any:
         return _dropout(self, p, train, **facts)
 
-    def dropout_(self: Any, p: float = 0.5, train: bool = True) -> Any:
+    def dropout_(self: Any, p: float, train: bool) -> Any:
         return _dropout(self, p, train, inplace=True, **facts)
 
     for n, body in ((name, dropout), (name + "_", dropout_)):
@@ -98,4 +98,4 @@ def native_dropout(self: Any, p: float, train: Any) -> Any:
 )
 def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """grad_output · mask · scale."""
-    return aten.mul(grad_output, aten.mul(mask, scale))
+    return aten.mul(aten.mul(grad_output, mask), scale)

@@ -12,19 +12,24 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
-from torchlab._core.dispatch.registry import alias, aten
-from torchlab._core.lazy import lazy
+from torchlab._core.dispatch.registry import alias, aten, vjp_helper
+from torchlab._core.ops._special import floating, scipy_kernel, special
 from torchlab._core.ops.kernels import exact, into
 from torchlab._core.tensor import Tensor
 
-special = lazy("scipy.special")
 
-
-def _float(name: str, vjp: str, expr: str | None = None, kernel: Any = None, **facts: Any) -> Any:
+def _float(
+    name: str,
+    vjp: str,
+    expr: str | None = None,
+    kernel: Any = None,
+    promote: Any = "float",
+    **facts: Any,
+) -> Any:
     return unary(
         name,
         kernel or getattr(np, name),
-        promote="float",
+        promote=promote,
         vjp={"self": vjp},
         expr=expr or f"{name}(self)",
         **facts,
@@ -32,44 +37,66 @@ def _float(name: str, vjp: str, expr: str | None = None, kernel: Any = None, **f
 
 
 exp = _float("exp", "g * conj_of(result)", autocast="float32")
-exp2 = _float("exp2", "g * conj_of(result) * 0.6931471805599453")
-expm1 = _float("expm1", "g * (result + 1)")
+exp2 = _float("exp2", "g * (0.6931471805599453 * conj_of(result))")
+expm1 = _float("expm1", "g * (conj_of(result) + 1)")
 log = _float("log", "g / conj_of(self)", autocast="float32")
-log2 = _float("log2", "g / (self * 0.6931471805599453)")
-log10 = _float("log10", "g / (self * 2.302585092994046)")
-log1p = _float("log1p", "g / (self + 1)")
+log2 = _float("log2", "g / (conj_of(self) * 0.6931471805599453)")
+log10 = _float("log10", "g / (conj_of(self) * 2.302585092994046)")
+log1p = _float("log1p", "g / (conj_of(self) + 1)")
 sqrt = _float("sqrt", "g / (2 * conj_of(result))")
 rsqrt = _float(
     "rsqrt",
-    "-0.5 * g * result.pow(3)",
+    "-0.5 * g * conj_of(result).pow(3)",
     "1 / sqrt(self)",
     lambda xp, a, out=None: xp.true_divide(a.dtype.type(1), xp.sqrt(a), out=out),
 )
 sin = _float("sin", "g * cos(conj_of(self))")
 cos = _float("cos", "-g * sin(conj_of(self))")
 tan = _float("tan", "g * (1 + conj_of(result) * conj_of(result))")
-asin = _float("asin", "g * rsqrt(1 - self * self)", "asin(self)", np.arcsin)
-acos = _float("acos", "-g * rsqrt(1 - self * self)", "acos(self)", np.arccos)
-atan = _float("atan", "g / (self * self + 1)", "atan(self)", np.arctan)
+asin = _float("asin", "g * rsqrt(conj_of(1 - self * self))", "asin(self)", np.arcsin)
+acos = _float("acos", "-g * rsqrt(conj_of(1 - self * self))", "acos(self)", np.arccos)
+atan = _float("atan", "g / conj_of(self * self + 1)", "atan(self)", np.arctan)
 sinh = _float("sinh", "g * cosh(conj_of(self))")
 cosh = _float("cosh", "g * sinh(conj_of(self))")
 tanh = _float("tanh", "tanh_backward(g, result)")
-asinh = _float("asinh", "g * rsqrt(self * self + 1)", "asinh(self)", np.arcsinh)
-acosh = _float("acosh", "g * rsqrt(self * self - 1)", "acosh(self)", np.arccosh)
-atanh = _float("atanh", "g / (1 - self * self)", "atanh(self)", np.arctanh)
+asinh = _float("asinh", "g * rsqrt(conj_of(self * self + 1))", "asinh(self)", np.arcsinh)
+acosh = _float("acosh", "acosh_backward(g, self)", "acosh(self)", np.arccosh)
+atanh = _float("atanh", "g / conj_of(1 - self * self)", "atanh(self)", np.arctanh)
 
 
-def _scipy(name: str) -> Any:
-    def kernel(xp: Any, a: Any, out: Any = None) -> Any:
-        return getattr(special, name)(a, out=out)
+@vjp_helper
+def acosh_backward(g: Any, x: Any) -> Any:
+    """1 / √(x² − 1), of complex numbers on the branch of acosh."""
+    if x._k.dtype.is_complex:
+        return g * aten.conj(aten.rsqrt(x + 1) * aten.rsqrt(x - 1))
+    return g * aten.rsqrt(x * x - 1)
 
-    kernel.__name__ = name
-    return kernel
+
+erf = _float(
+    "erf",
+    "g * (1.1283791670955126 * exp(-(self * self)))",
+    kernel=scipy_kernel("erf"),
+    promote=floating("erf_vml_cpu"),
+)
+erfc = _float(
+    "erfc",
+    "g * (-1.1283791670955126 * exp(-(self * self)))",
+    kernel=scipy_kernel("erfc"),
+    promote=floating("erfc_vml_cpu"),
+)
 
 
-erf = _float("erf", "g * (1.1283791670955126 * exp(-(self * self)))", kernel=_scipy("erf"))
-erfc = _float("erfc", "g * (-1.1283791670955126 * exp(-(self * self)))", kernel=_scipy("erfc"))
-lgamma = _float("lgamma", "g * digamma(self)", kernel=_scipy("gammaln"))
+def _lgamma(xp: Any, a: Any, out: Any = None) -> Any:
+    r = special.gammaln(a)
+    return into(xp.where(a == -xp.inf, xp.inf, r).astype(a.dtype), out)
+
+
+lgamma = _float(
+    "lgamma",
+    "g * digamma(self)",
+    kernel=_lgamma,
+    promote=floating("lgamma_vml_cpu"),
+)
 
 
 def _digamma(xp: Any, a: Any, out: Any = None) -> Any:
@@ -78,21 +105,9 @@ def _digamma(xp: Any, a: Any, out: Any = None) -> Any:
     return into(xp.where(a == 0, xp.copysign(xp.inf, -a), r).astype(a.dtype), out)
 
 
-digamma = unary("digamma", _digamma, promote="float", vjp={"self": "g * _polygamma(self, 1)"})
-
-
-@pointwise(
-    "_polygamma(Tensor self, int order) -> Tensor",
-    promote="float",
-    public=False,
-    inplace=False,
-    out=False,
-    vjp={"self": "g * _polygamma(self, order + 1)"},
-    grad_name="PolygammaBackward0",
+digamma = unary(
+    "digamma", _digamma, promote=floating("digamma"), vjp={"self": "g * _polygamma(self, 1)"}
 )
-def _polygamma(xp: Any, a: Any, order: int, out: Any = None) -> Any:
-    """The derivative of digamma of this order."""
-    return into(special.polygamma(order, a).astype(a.dtype), out)
 
 
 def _sigmoid(xp: Any, a: Any, out: Any = None) -> Any:
@@ -110,9 +125,7 @@ sigmoid = unary(
     promote="float",
     expr="1 / (1 + exp(-self))",
     vjp={"self": "sigmoid_backward(g, result)"},
-    spaces=("torch", "special"),
 )
-alias("expit", "sigmoid")
 
 
 @pointwise(
@@ -169,6 +182,9 @@ frac = unary(
     vjp={"self": "g"},
 )
 alias("fix", "trunc")
+for _name in ("sin", "cos", "tan"):
+    for _form in (_name, _name + "h"):
+        alias("arc" + _form, "a" + _form)
 
 
 @pointwise(
@@ -193,11 +209,11 @@ class _ReluUfunc:
     def __init__(self) -> None:
         self.zeros: dict[Any, Any] = {}
 
-    def __call__(self, a: Any) -> Any:
+    def __call__(self, a: Any, out: Any = None) -> Any:
         zero = self.zeros.get(a.dtype)
         if zero is None:
             zero = self.zeros[a.dtype] = np.zeros((), a.dtype)
-        return np.maximum(a, zero)
+        return np.maximum(a, zero, out=out)
 
 
 _relu.fast_ufunc = _ReluUfunc()  # type: ignore[attr-defined]
@@ -241,7 +257,7 @@ def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None)
 
 def _compare(name: str, ufunc: Any, symbol: str, dunder: str) -> Any:
     return binary(
-        name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", inplace=True
+        name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", numbers=("other",)
     )
 
 
@@ -263,6 +279,8 @@ for _new, _old in (
 
 def _test(name: str, expr: str) -> Any:
     def kernel(xp: Any, a: Any, out: Any = None) -> Any:
+        if out is not None and not out.flags.c_contiguous:
+            return into(getattr(xp, name)(a), out)  # NumPy's signbit and isfinite ignore strides
         return getattr(xp, name)(a, out=out)
 
     kernel.__name__ = name
@@ -287,7 +305,7 @@ signbit = _test("signbit", "signbit(self)")
 
 def _logical(name: str) -> Any:
     ufunc = getattr(np, name)
-    return binary(name, lambda xp, a, b, out=None: ufunc(a, b, out=out), promote="bool")
+    return binary(name, lambda xp, a, b, out=None: ufunc(a, b, out=out), promote="bool", numbers=())
 
 
 logical_and = _logical("logical_and")
@@ -334,6 +352,8 @@ def _extreme(name: str, ufunc: Any, expr: str, better: str) -> Any:
         name,
         ufunc,
         expr=expr,
+        numbers=(),
+        inplace=False,
         vjp={
             "self": f"extreme_backward(g, self {better} other, self == other)",
             "other": f"extreme_backward(g, other {better} self, self == other)",
@@ -346,6 +366,8 @@ minimum = _extreme("minimum", np.minimum, "minimum(self, other)", "<")
 fmax = binary(
     "fmax",
     np.fmax,
+    numbers=(),
+    inplace=False,
     vjp={
         "self": "masked(g, (self >= other) | isnan(other))",
         "other": "masked(g, ~((self >= other) | isnan(other)))",
@@ -354,6 +376,8 @@ fmax = binary(
 fmin = binary(
     "fmin",
     np.fmin,
+    numbers=(),
+    inplace=False,
     vjp={
         "self": "masked(g, (self <= other) | isnan(other))",
         "other": "masked(g, ~((self <= other) | isnan(other)))",
@@ -456,12 +480,14 @@ clamp_both = pointwise(
 )(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))
 clamp_min = pointwise(
     "clamp_min(Tensor self, Tensor min) -> Tensor",
+    numbers=("min",),
     grad_name="ClampMinBackward0",
     expr="maximum(self, min)",
     vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
 )(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
 clamp_max = pointwise(
     "clamp_max(Tensor self, Tensor max) -> Tensor",
+    numbers=("max",),
     grad_name="ClampMaxBackward0",
     expr="minimum(self, max)",
     vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
@@ -478,18 +504,42 @@ atan2 = binary(
     "atan2",
     _atan2,
     promote="float",
+    numbers=(),
     expr="atan2(self, other)",
     vjp={
         "self": "g * (other / (self * self + other * other))",
         "other": "g * (-self / (self * self + other * other))",
     },
 )
+alias("arctan2", "atan2")
 hypot = binary(
-    "hypot", np.hypot, vjp={"self": "g * (self / result)", "other": "g * (other / result)"}
+    "hypot",
+    lambda xp, a, b, out=None: xp.hypot(a, b, out=out),
+    promote=floating("hypot_cpu", ints=False),
+    numbers=(),
+    vjp={"self": "g * (self / result)", "other": "g * (other / result)"},
 )
+
+
+def _logaddexp(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    if a.dtype.kind != "c":
+        return xp.logaddexp(a, b, out=out)
+    # The exponential that is taken has a real part of at most 0.
+    first = a.real >= b.real
+    high, low = xp.where(first, a, b), xp.where(first, b, a)
+    r = high + xp.log1p(xp.exp(low - high))
+    same = (a == b) & xp.isinf(a.real)
+    return into(xp.where(same, a, r), out)
+
+
 logaddexp = binary(
     "logaddexp",
-    np.logaddexp,
-    vjp={"self": "g * exp(self - result)", "other": "g * exp(other - result)"},
-    promote="float",
+    _logaddexp,
+    promote=floating("logaddexp_cpu", ints=False, complex=True),
+    numbers=(),
+    inplace=False,
+    vjp={
+        "self": "g * conj_of(exp(self - result))",
+        "other": "g * conj_of(exp(other - result))",
+    },
 )

@@ -14,6 +14,7 @@ from torchlab._core.dispatch import writes
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._sparse import new_coo
 
 _F = ("nn.functional",)
 
@@ -49,7 +50,8 @@ def _in_range(indices: Any, n: int) -> None:
     meta=_meta,
     vjp={
         "weight": (
-            "embedding_dense_backward(g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)"
+            "(embedding_sparse_backward if sparse else embedding_dense_backward)"
+            "(g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)"
         )
     },
 )
@@ -76,6 +78,23 @@ def sum_rows(xp: Any, rows: Any, where: Any, n: int) -> Any:
         return r
     r[ordered[starts]] = xp.add.reduceat(rows[order], starts, axis=0)
     return r
+
+
+@vjp_helper
+def embedding_sparse_backward(
+    g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """The gradient of the table as a COO tensor of the rows that were looked up, not coalesced."""
+    if scale_grad_by_freq:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
+    where = indices._a.reshape(-1).astype(np.int64)
+    rows = aten.reshape(g, (where.size, g._a.shape[-1]))
+    if padding_idx >= 0:
+        kept = np.flatnonzero(where != padding_idx)
+        where, rows = where[kept], aten.index_select(rows, 0, wrap(kept))
+    return new_coo(where[None], rows, (num_weights, g._a.shape[-1]), where.size < 2)
 
 
 @op(
@@ -251,6 +270,7 @@ def bags(
         _MODES[mode],
         per_sample_weights,
         scale_grad_by_freq,
+        sparse,
     )
 
 
@@ -265,7 +285,7 @@ def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
 @op(
     "_embedding_bag_rows(Tensor weight, Tensor indices, Tensor bag, int count, int mode, Tensor? "
     "per_sample_weights, "
-    "bool scale_grad_by_freq) -> Tensor",
+    "bool scale_grad_by_freq, bool sparse=False) -> Tensor",
     public=False,
     meta=_bag_meta,
     grad_name="EmbeddingBagBackward0",
@@ -273,7 +293,7 @@ def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
         "weight, per_sample_weights": (
             "embedding_bag_backward(g, weight, indices, bag, count, "
             "mode, per_sample_weights, "
-            "scale_grad_by_freq, needs)"
+            "scale_grad_by_freq, sparse, needs)"
         )
     },
 )
@@ -286,6 +306,7 @@ def embedding_bag_op(
     mode: int,
     per_sample_weights: Any,
     scale_grad_by_freq: bool,
+    sparse: bool,
 ) -> Any:
     """`bag` tells the bag of each index. Empty bags give zeros."""
     _check("embedding_bag", weight, indices)
@@ -311,6 +332,7 @@ def embedding_bag_backward(
     mode: int,
     per_sample_weights: Any,
     scale_grad_by_freq: bool,
+    sparse: bool,
     needs: Any,
 ) -> Any:
     """The gradients of the table and of the weights of its rows."""
@@ -332,18 +354,82 @@ def embedding_bag_backward(
         scaled = (
             rows if per_sample_weights is None else rows * aten.unsqueeze(per_sample_weights, -1)
         )
-        gw = embedding_dense_backward.call(scaled, indices, n, -1, scale_grad_by_freq)
+        back = embedding_sparse_backward if sparse else embedding_dense_backward.call
+        gw = back(scaled, indices, n, -1, scale_grad_by_freq)
     if needs[1]:
         gs = aten.sum(rows * embedding_op.call(weight, indices), -1)
     return gw, gs
 
 
 def _first_hits(hit: Any, bag: Any) -> Any:
-    """Of equal maxima in a bag, only the first in each column."""
-    r = np.zeros_like(hit)
-    seen: dict[int, Any] = {}
-    for i, b in enumerate(bag.tolist()):
-        free = seen.setdefault(b, np.ones(hit.shape[1], bool))
-        r[i] = hit[i] & free
-        free &= ~hit[i]
-    return r
+    """Of equal maxima in a bag, only the first in each column; `bag` never falls."""
+    n = hit.shape[0]
+    if not n:
+        return hit
+    position = np.where(hit, np.arange(n)[:, None], n)
+    new = np.concatenate([[True], bag[1:] != bag[:-1]])
+    first = np.minimum.reduceat(position, np.flatnonzero(new), axis=0)
+    return hit & (position == first[np.cumsum(new) - 1])
+
+
+@face("embedding_bag", method=False, spaces=("torch",))
+def embedding_bag_torch(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: Any = None,
+) -> tuple[Any, Any, Any, Any]:
+    """(bags, the bag of each index, the size of each bag, the rows the maxima are from); mode: 0
+    sum, 1 mean, 2 max. As in PyTorch, sums do without the last three."""
+    names = {number: name for name, number in _MODES.items()}
+    if mode not in names:
+        raise RuntimeError(f"embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), got {mode}")
+    if indices._a.ndim != 1 or offsets._a.ndim != 1:
+        raise RuntimeError(
+            "embedding_bag: indices and offsets must be 1-dimensional, got "
+            f"{list(indices._a.shape)} and {list(offsets._a.shape)}"
+        )
+    r = bags(
+        indices,
+        weight,
+        offsets,
+        None,
+        2.0,
+        scale_grad_by_freq,
+        names[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
+    i, starts, kind = indices._a, offsets._a, indices._a.dtype
+    count = r._a.shape[0]
+    bag = np.searchsorted(starts[:count], np.arange(i.size), side="right") - 1
+    padding = _wrap_padding(padding_idx, weight._a.shape[0])
+    if mode == 0:
+        none = np.zeros(starts.size, kind)
+        bag = bag if padding >= 0 else bag[:0]
+        return r, wrap(bag.astype(kind)), wrap(none), wrap(none.copy())
+    kept = i != padding
+    sizes = np.bincount(bag[kept], minlength=count).astype(kind)
+    if mode == 1:
+        return r, wrap(bag.astype(kind)), wrap(sizes), wrap(sizes.copy())
+    where = np.zeros((count, weight._a.shape[1]), kind)
+    rows, of = i[kept], bag[kept]
+    row, column = np.nonzero(_first_hits(weight._a[rows] == r._a[of], of))
+    where[of[row], column] = rows[row]
+    return r, wrap(bag.astype(kind)), wrap(sizes), wrap(where)
+
+
+@face("embedding_renorm_", method=False, spaces=("torch",))
+def embedding_renorm_(self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Shrinks the rows of a table that `indices` names to at most `max_norm`, in place."""
+    _check("embedding_renorm_", self._a, indices._a)
+    _in_range(indices._a, self._a.shape[0])
+    renormalize(self, indices, float(max_norm), float(norm_type))
+    return self

@@ -287,11 +287,13 @@ def _frequencies(
     name: str, n: int, count: int, d: float, out: Any, dtype: Any, device: Any, grad: bool
 ) -> Any:
     """0, 1 … in units of 1 / (n d); past the middle of n the negative ones."""
-    dtype = (out._k.dtype if out is not None else dt.get_default_dtype()) if dtype is None else dtype
+    dtype = (
+        (out._k.dtype if out is not None else dt.get_default_dtype()) if dtype is None else dtype
+    )
     if dtype.category < dt.FLOAT:
         raise RuntimeError(f"{name} requires a floating point or complex dtype, not {dtype}")
-    if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if count < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     at = aten.arange(count, dtype=dtype, device=device)
     if count == n:
         at = aten.where(aten.arange(count, device=device) < (n + 1) // 2, at, at - n)
@@ -329,7 +331,7 @@ def rfftfreq(
     requires_grad: bool = False,
 ) -> Any:
     """The n // 2 + 1 frequencies of `rfft`, for samples `d` apart."""
-    return _frequencies("rfftfreq", n, n // 2 + 1, d, out, dtype, device, requires_grad)
+    return _frequencies("rfftfreq", n, int(n / 2) + 1, d, out, dtype, device, requires_grad)
 
 
 def _shifted(x: Any, dim: Any, by: Any) -> Any:

@@ -106,6 +106,7 @@ def _corner(source: Any, index: Any) -> Any:
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     half=False,
     out=True,
+    tags=("out_apart", "out_same_dtype"),
     meta=lambda a, dim, index, sparse_grad=False: MetaArray(index.shape, a.dtype),
     vjp={"self": "gather_backward(g, self.shape, dim, index)"},
 )

@@ -64,6 +64,7 @@ def _select_meta(a: Any, dim: int, index: Any) -> Any:
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     half=False,
     out=True,
+    tags=("out_apart", "out_same_dtype"),
     meta=_select_meta,
     vjp={"self": "index_select_backward(g, self.shape, dim, index)"},
 )

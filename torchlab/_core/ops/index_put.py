@@ -157,6 +157,7 @@ def _fits(shape: Any, target: Any) -> bool:
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     half=False,
     out=True,
+    tags=("out_apart", "out_same_dtype"),
     vjp={"self": "masked_select_backward(g, self.shape, mask)"},
 )
 def masked_select(xp: Any, a: Any, mask: Any) -> Any:
@@ -317,6 +318,7 @@ def _flat_index(xp: Any, a: Any, index: Any, name: str) -> Any:
     "take(Tensor self, Tensor index) -> Tensor",
     half=False,
     out=True,
+    tags=("out_apart", "out_same_dtype"),
     vjp={"self": "take_backward(g, self.shape, index)"},
     meta=lambda a, index: MetaArray(index.shape, a.dtype),
 )
@@ -366,3 +368,32 @@ def put(xp: Any, a: Any, index: Any, source: Any, accumulate: bool = False) -> N
 @vjp_helper
 def put_backward(g: Any, index: Any, accumulate: bool) -> Any:
     return g if accumulate else aten.put(g, index, aten.new_zeros(g, index._a.shape), False)
+
+
+# ---- with a mask for indices that are out of range ----------------------------------------------
+
+
+def _within(self: Any, indices: Any) -> list[Any]:
+    """The indices with those out of range moved to the nearest end."""
+    return [
+        i if i is None else aten.clamp(i, min=-n, max=n - 1)
+        for i, n in zip(indices, self._a.shape, strict=False)
+    ]
+
+
+@face("_unsafe_masked_index", method=False)
+def unsafe_masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    """self[indices] where `mask` holds, else `fill`: there the indices need not be in range."""
+    if self._a.size == 0:
+        return aten.new_full(self, aten.broadcast_tensors(*indices, mask)[0]._a.shape, fill)
+    found = aten.index(self, _within(self, indices))
+    return aten.masked_fill(found, aten.logical_not(mask), fill)
+
+
+@face("_unsafe_masked_index_put_accumulate", method=False)
+def unsafe_masked_index_put_accumulate(self: Any, mask: Any, indices: Any, values: Any) -> Any:
+    """self with `values` added at the indices where `mask` holds."""
+    if self._a.size == 0:
+        return aten.clone(self)
+    added = aten.masked_fill(values, aten.logical_not(mask), 0)
+    return aten.index_put(self, _within(self, indices), added, True)

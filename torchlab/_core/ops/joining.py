@@ -52,9 +52,10 @@ def _cat_meta(arrays: Any, dim: int = 0) -> Any:
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     half=False,
     out=True,
+    tags=("out_apart",),
     method=False,
     meta=_cat_meta,
-    vjp={"tensors": "cat_backward(g, tensors, dim)"},
+    vjp={"tensors": "cat_backward(g, tensors.shapes, tensors.dtypes, dim)"},
 )
 def cat(xp: Any, arrays: Any, dim: int) -> Any:
     """The tensors one after the other along `dim`; types are promoted, empty vectors passed
@@ -91,17 +92,16 @@ def cat(xp: Any, arrays: Any, dim: int) -> Any:
 
 
 @vjp_helper
-def cat_backward(g: Any, tensors: Any, dim: int) -> Any:
+def cat_backward(g: Any, shapes: Any, dtypes: Any, dim: int) -> Any:
     """Each tensor's part of g, in its type."""
     dim = layout.wrap_dim(dim, g._a.ndim)
     parts, at = [], 0
-    for t in tensors:
-        shape = t._a.shape
+    for shape, dtype in zip(shapes, dtypes, strict=True):
         if shape == (0,) and g._a.ndim != 1:
-            parts.append(aten.zeros((0,), dtype=t._k.dtype, device=t._k.device))
+            parts.append(aten.zeros((0,), dtype=dtype, device=g._k.device))
             continue
         part = aten.narrow(g, dim, at, shape[dim])
-        parts.append(part if t._k.dtype is g._k.dtype else aten.to(part, dtype=t._k.dtype))
+        parts.append(part if dtype is g._k.dtype else aten.to(part, dtype=dtype))
         at += shape[dim]
     return parts
 
@@ -122,13 +122,19 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     out=True,
     method=False,
     meta=_stack_meta,
-    vjp={"tensors": "stack_backward(g, tensors, dim)"},
+    vjp={"tensors": "stack_backward(g, tensors.dtypes, dim)"},
 )
 def stack(xp: Any, arrays: Any, dim: int) -> Any:
     """Tensors of one shape along a new dimension."""
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
-    shape = arrays[0].shape
+    shape, dtype = arrays[0].shape, arrays[0].dtype
+    if dim == 0 and shape and xp is np:
+        for a in arrays:
+            if a.dtype is not dtype or a.shape != shape or not a.flags.c_contiguous:
+                break
+        else:
+            return np.concatenate(arrays).reshape(len(arrays), *shape)
     for i, a in enumerate(arrays):
         if a.shape != shape:
             raise RuntimeError(
@@ -145,11 +151,10 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
 
 
 @vjp_helper
-def stack_backward(g: Any, tensors: Any, dim: int) -> Any:
+def stack_backward(g: Any, dtypes: Any, dim: int) -> Any:
     parts = aten.unbind(g, dim)
     return [
-        p if t._k.dtype is p._k.dtype else aten.to(p, dtype=t._k.dtype)
-        for p, t in zip(parts, tensors, strict=True)
+        p if d is p._k.dtype else aten.to(p, dtype=d) for p, d in zip(parts, dtypes, strict=True)
     ]
 
 

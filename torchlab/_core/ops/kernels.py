@@ -69,10 +69,13 @@ def row_sum(xp: Any, a: Any) -> Any:
     """The sum of each row, kept as a column. BLAS's product with ones is faster than NumPy's
     sum, and as exact for rows of at most 4096."""
     n = a.shape[-1]
-    if xp is np and a.dtype in (np.float32, np.float64) and 0 < n <= 4096 and a.flags.c_contiguous:
-        ones = _ONES.get((n, a.dtype))
+    char = a.dtype.char
+    if xp is np and char in "fd" and 0 < n <= 4096 and a.flags.c_contiguous:
+        ones = _ONES.get((n, char))
         if ones is None:
-            ones = _ONES[n, a.dtype] = np.ones(n, a.dtype)
+            ones = _ONES[n, char] = np.ones(n, a.dtype)
+        if a.ndim == 2:
+            return a.dot(ones)[:, None]
         return a.reshape(-1, n).dot(ones).reshape(*a.shape[:-1], 1)
     return xp.add.reduce(a, axis=-1, keepdims=True)
 

@@ -11,9 +11,18 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends import mkl
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._lapack import offer
+
+_BOOL = np.dtype(np.bool_)
+
+
+def no_bool(routine: str) -> NotImplementedError:
+    """Truth values have no products of matrices."""
+    return NotImplementedError(f"\"{routine}\" not implemented for 'Bool'")
 
 
 def same_dtype(name: str, *arrays: Any) -> None:
@@ -80,9 +89,17 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
     """The product of two matrices: (n, k) @ (k, m) → (n, m)."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         _mm_shape(a, b)
-    if a.dtype != b.dtype:
+    if a.dtype is not b.dtype:
         same_dtype("mm", a, b)
-    return np.ascontiguousarray(b.T.dot(a.T).T) if xp is np and _wide(a, b) else a.dot(b)
+    if a.dtype is _BOOL:
+        raise no_bool("addmm_impl_cpu_")
+    if b.size >= 16384 and xp is np:
+        r = mkl.product(a, b)
+        if r is not None:
+            return r
+        if _wide(a, b):
+            return np.ascontiguousarray(b.T.dot(a.T).T)
+    return a.dot(b)
 
 
 def _wide(a: Any, b: Any) -> bool:
@@ -126,6 +143,8 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
     """Batches of matrix products: (b, n, k) @ (b, k, m) → (b, n, m)."""
     _bmm_shape(a, b)
     same_dtype("bmm", a, b)
+    if a.dtype is _BOOL:
+        raise no_bool("bmm")
     return xp.matmul(a, b)
 
 
@@ -147,6 +166,8 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
             f"mv: size mismatch, got input ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})"
         )
     same_dtype("mv", a, b)
+    if a.dtype is _BOOL:
+        raise no_bool("addmv_impl_cpu")
     return a.dot(b)
 
 
@@ -167,40 +188,20 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
             " have the same number of elements, but got different numbers"
         )
     same_dtype("dot", a, b)
+    if a.dtype is _BOOL:
+        raise no_bool("dot")
     return np.asarray(a.dot(b))
-
-
-@composite("ger(Tensor self, Tensor vec2) -> Tensor")
-def ger(self: Any, vec2: Any) -> Any:
-    """The outer product of two vectors."""
-    if self._a.ndim != 1 or vec2._a.ndim != 1:
-        raise RuntimeError(
-            f"outer: Expected 1-D argument, got {self._a.ndim}-D and {vec2._a.ndim}-D"
-        )
-    return aten.mul(aten.unsqueeze(self, 1), vec2)
-
-
-@face("outer")
-def outer(self: Any, vec2: Any) -> Any:
-    """The outer product of two vectors."""
-    return ger.call(self, vec2)
-
-
-def _scaled(g: Any, number: Any) -> Any:
-    return g if number == 1 else g * number
-
-
-vjp_helper(_scaled)
 
 
 @op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
     out=True,
     autocast="lower",
     vjp={
-        "self": "_scaled(g, beta)",
-        "mat1": "_scaled(mm_left(g, mat2, mat1.strides), alpha)",
-        "mat2": "_scaled(mm_right(g, mat1, mat2.strides), alpha)",
+        "self": "times(g, beta)",
+        "mat1": "times(mm_left(g, mat2, mat1.strides), alpha)",
+        "mat2": "times(mm_right(g, mat1, mat2.strides), alpha)",
     },
     meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_mm_shape(a, b), a.dtype),
 )
@@ -208,18 +209,22 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """beta · self + alpha · mat1 @ mat2."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         _mm_shape(a, b)
-    if a.dtype != b.dtype or c.dtype != a.dtype:
+    if a.dtype is not b.dtype or c.dtype is not a.dtype:
         same_dtype("addmm", a, b, c)
+    if a.dtype is _BOOL:
+        raise no_bool("addmm_impl_cpu_")
     shape = (a.shape[0], b.shape[1])
     if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
         raise RuntimeError(
             f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}"
         )
-    if alpha == beta == 1 and xp is np and _wide(a, b):
+    r = mkl.product(a, b) if xp is np and b.size >= 16384 else None
+    if r is None and alpha == beta == 1 and xp is np and _wide(a, b):
         return np.add(b.T.dot(a.T).T, c, order="C")
-    r = a.dot(b)
+    if r is None:
+        r = a.dot(b)
     if alpha != 1:
-        r *= alpha
+        r *= r.dtype.type(alpha)
     if beta == 0:
         return r
     r += c if beta == 1 else c * c.dtype.type(beta)
@@ -263,6 +268,15 @@ def _batched(self: Any, other: Any) -> Any:
     left = aten.reshape(aten.expand(self, (*lead, *a[-2:])), (layout.numel(lead), *a[-2:]))
     right = aten.reshape(aten.expand(other, (*lead, *b[-2:])), (layout.numel(lead), *b[-2:]))
     return aten._unsafe_view(bmm.call(left, right), (*lead, a[-2], b[-1]))
+
+
+@face("linalg_matmul", method=False, spaces=(), out=True)
+def linalg_matmul(self: Any, other: Any) -> Any:
+    """The matrix product, batched and broadcast over leading dimensions."""
+    return matmul.call(self, other)
+
+
+offer("matmul")
 
 
 @face("__rmatmul__")

@@ -384,7 +384,7 @@ def _entropy(p: Any) -> Any:
     return p * aten.log(aten.masked_fill(p, aten.eq(p, 0), 1))
 
 
-@face("kl_div", spaces=("torch", "nn.functional"), method=False)
+@face("kl_div", spaces=_F, method=False)
 def kl_div(
     self: Any,
     target: Any,
@@ -417,7 +417,7 @@ def kl_div(
     return total / self._a.shape[0] if batchmean and self._a.ndim else total
 
 
-@face("poisson_nll_loss", spaces=("torch", "nn.functional"), method=False)
+@face("poisson_nll_loss", spaces=_F, method=False)
 def poisson_nll_loss(
     self: Any,
     target: Any,

@@ -24,7 +24,7 @@ def _reduced(values: Any, reduction: int) -> Any:
     )
 
 
-@face("hinge_embedding_loss", spaces=("torch", "nn.functional"), method=False)
+@face("hinge_embedding_loss", spaces=_F, method=False)
 def hinge_embedding_loss(
     self: Any,
     target: Any,
@@ -43,7 +43,7 @@ def hinge_embedding_loss(
     return _reduced(far + near, number)
 
 
-@face("margin_ranking_loss", spaces=("torch", "nn.functional"), method=False)
+@face("margin_ranking_loss", spaces=_F, method=False)
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -63,7 +63,7 @@ def margin_ranking_loss(
             "input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduced(aten.clamp(-target * (input1 - input2) + margin, min=0), number)
+    return _reduced(aten.clamp(-target * (input1 - input2) + float(margin), min=0), number)
 
 
 @face("soft_margin_loss", spaces=_F, method=False)
@@ -132,7 +132,7 @@ def multi_margin_loss(
     return _reduced(aten.reshape(loss, target._a.shape), number)
 
 
-@face("triplet_margin_loss", spaces=("torch", "nn.functional"), method=False)
+@face("triplet_margin_loss", spaces=_F, method=False)
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -158,7 +158,7 @@ def triplet_margin_loss(
     return _reduced(aten.clamp(margin + near - far, min=0), number)
 
 
-@face("cosine_embedding_loss", spaces=("torch", "nn.functional"), method=False)
+@face("cosine_embedding_loss", spaces=_F, method=False)
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,

@@ -222,7 +222,7 @@ def matrix_norm(
         return vector_norm.function(self, 2, (rows, columns), keepdim, dtype=dtype, out=out)
     x = self if dtype is None else aten.to(self, dtype=dtype)
     if ord == "nuc" or abs(ord) == 2:
-        s = aten.svdvals(aten.movedim(x, (rows, columns), (-2, -1)))
+        s = aten.linalg_svdvals(aten.movedim(x, (rows, columns), (-2, -1)))
         r = aten.sum(s, -1) if ord == "nuc" else aten.squeeze(_best(s, -1, ord), -1)
     else:
         along, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
@@ -287,6 +287,99 @@ def norm(
     return vector_norm.function(
         self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out
     )
+
+
+@face("frobenius_norm", method=False, out=True)
+def frobenius_norm(self: Any, dim: Any, keepdim: bool = False) -> Any:
+    """√Σ|x|² over one or two dimensions."""
+    dims = (dim,) if type(dim) is int else tuple(dim)
+    if len(dims) > 2:
+        raise RuntimeError(
+            f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead "
+            "(frobenius_norm)"
+        )
+    return norm.function(self, 2, dims, keepdim)
+
+
+@face("nuclear_norm", method=False, out=True)
+def nuclear_norm(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum of the singular values of a matrix, or of matrices in two dimensions."""
+    if type(dim) is bool:  # nuclear_norm(x, True): the matrix's, dimensions kept
+        dim, keepdim = None, dim
+    if dim is None and self._a.ndim != 2:
+        raise RuntimeError(
+            f"Expected a tensor with 2 dimensions, but got a tensor with {self._a.ndim} dimensions "
+            "instead (nuclear_norm)"
+        )
+    return matrix_norm.function(self, "nuc", (0, 1) if dim is None else tuple(dim), keepdim)
+
+
+@face("norm_except_dim", method=False)
+def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
+    """The p-norms over all dimensions but `dim`, which stays; dim = −1 is the norm of all."""
+    if dim == -1:
+        return norm.function(v, pow)
+    d = layout.wrap_dim(dim, v._a.ndim)
+    others = tuple(i for i in range(v._a.ndim) if i != d)
+    return norm.function(v, pow, others, True) if others else aten.abs(v)
+
+
+@op(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    out=True,
+    half=False,
+    vjp={"self": "renorm_backward(g, self, p, dim, maxnorm)"},
+    meta=lambda a, p, dim, maxnorm: MetaArray(_renorm_check(a, p, dim, maxnorm), a.dtype),
+)
+def renorm(xp: Any, a: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """Slices along `dim` whose p-norm exceeds `maxnorm` are scaled down to it."""
+    _renorm_check(a, p, dim, maxnorm)
+    x = widened(a)
+    d = layout.wrap_dim(dim, a.ndim)
+    size = _norm(xp, x, float(p), tuple(i for i in range(a.ndim) if i != d), True)
+    factor = xp.where(size > maxnorm, size.dtype.type(maxnorm) / (size + _RENORM_EPS), 1)
+    r = xp.multiply(x, factor.astype(_real(a.dtype)).astype(_real(x.dtype)), order="C")
+    return r.astype(a.dtype, copy=False)
+
+
+_RENORM_EPS = np.float32(1e-7)  # a scaled slice stays within the bound
+
+
+def _renorm_check(a: Any, p: Any, dim: int, maxnorm: Any) -> tuple[int, ...]:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if a.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {a.ndim} dimensions")
+    layout.wrap_dim(dim, a.ndim)
+    if not is_float(a.dtype):
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(a)} (renorm)"
+        )
+    return tuple(a.shape)
+
+
+@vjp_helper
+def renorm_backward(g: Any, x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """Scaled slices x · m / (‖x‖ + ε): also their norms depend on x."""
+    d = layout.wrap_dim(dim, x._a.ndim)
+    others = tuple(i for i in range(x._a.ndim) if i != d)
+    size = vector_norm_.function(x, p, others, True)
+    over = size > maxnorm
+    inverse = 1 / (size + float(_RENORM_EPS))
+    product = g * (aten.conj(x) if x._k.dtype.is_complex else x)
+    if x._k.dtype.is_complex:
+        product = aten.real(product)
+    to_size = aten.where(over, -maxnorm * inverse * inverse * aten.sum(product, others, True), 0)
+    direct = g * aten.where(over, maxnorm * inverse, 1)
+    return direct + norm_backward(to_size, x, p, size, others, True)
 
 
 @op(

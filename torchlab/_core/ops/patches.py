@@ -10,7 +10,7 @@ from typing import Any
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.op import op
+from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._windows import window_taps, window_tuple
 
@@ -258,3 +258,9 @@ def channel_shuffle(xp: Any, x: Any, groups: int) -> Any:
         )
     table = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
     return xp.array(table.swapaxes(1, 2), order="C").reshape(x.shape)
+
+
+@face("native_channel_shuffle", method=False, spaces=_BOTH)
+def native_channel_shuffle(self: Any, groups: int) -> Any:
+    """`channel_shuffle`."""
+    return channel_shuffle.call(self, groups)

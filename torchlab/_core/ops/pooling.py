@@ -98,7 +98,8 @@ def _scatter(xp: Any, g: Any, indices: Any, spatial: Any) -> Any:
     lead = g.shape[: g.ndim - k]
     rows, size = layout.numel(lead), layout.numel(spatial)
     r = xp.zeros(rows * size, g.dtype)
-    flat = (indices.reshape(rows, -1) + (xp.arange(rows) * size).reshape(-1, 1)).reshape(-1)
+    here = layout.numel(indices.shape[g.ndim - k :])
+    flat = (indices.reshape(rows, here) + (xp.arange(rows) * size).reshape(-1, 1)).reshape(-1)
     xp.add.at(r, flat, g.reshape(-1))
     return r.reshape(*lead, *spatial)
 
@@ -136,7 +137,9 @@ def _max_backward(
 def _gather(xp: Any, g: Any, indices: Any, k: int) -> Any:
     lead = g.shape[: g.ndim - k]
     rows = layout.numel(lead)
-    r = xp.take_along_axis(g.reshape(rows, -1), indices.reshape(rows, -1), axis=1)
+    a = g.reshape(rows, layout.numel(g.shape[g.ndim - k :]))
+    at = indices.reshape(rows, layout.numel(indices.shape[g.ndim - k :]))
+    r = xp.take_along_axis(a, at, axis=1)
     return r.reshape(indices.shape)
 
 
@@ -251,6 +254,32 @@ for _n in (2, 3):
     _declare_max(_n)
 
 
+@op(
+    "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] "
+    "stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+    public=False,
+    out=True,
+    meta=lambda g, x, *rest: MetaArray(x.shape, g.dtype),
+    vjp={
+        "grad_output": "_max_pool_gather(g, indices, self.shape[-2:])",
+        "self": "zeros_like(g)",
+    },
+)
+def max_pool2d_with_indices_backward(
+    xp: Any,
+    g: Any,
+    x: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: Any,
+) -> Any:
+    """The gradient of max_pool2d's input: each window's goes to the place of its maximum."""
+    return as_format_of(xp, _scatter(xp, g, indices, x.shape[-2:]), x)
+
+
 def _max_pool(
     n: int,
     x: Any,
@@ -317,7 +346,7 @@ def _declare_faces(n: int) -> None:
     def max_pool(
         self: Any,
         kernel_size: Any,
-        stride: Any = None,
+        stride: Any = (),
         padding: Any = 0,
         dilation: Any = 1,
         ceil_mode: bool = False,

@@ -13,10 +13,12 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.generator import Generator, default_generator
+from torchlab._core.layout import broadcast_shapes
 from torchlab._core.ops._making import finish, into_out, sizes_of
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor, preserve_format, strides_of
@@ -271,35 +273,87 @@ def _dense(t: Tensor) -> bool:
     return t._k.contiguous or layout.is_non_overlapping_and_dense(t._a.shape, strides_of(t))
 
 
+def _floating(t: Tensor, kernel: str, kinds: str = "fV") -> None:
+    """Raise as PyTorch's kernel of this name does for dtypes that it has not got."""
+    if t._a.dtype.kind not in kinds:
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{t._k.dtype.scalar_name}'; use a floating-point"
+            " tensor"
+        )
+
+
+def _continuous(t: Tensor, name: str) -> None:
+    if t._a.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"{name} distribution is a continuous probability distribution. dtype must be a"
+            f" floating point but you specified {t._k.dtype.scalar_name}"
+        )
+
+
+def _short(x: Any) -> str:
+    """The number as PyTorch prints it in messages: 1.0 is 1."""
+    return f"{x:g}"
+
+
 @face("uniform_", spaces=())
 def uniform_(
     self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **old: Any
 ) -> Any:
-    """Fill with uniform numbers in [from, to)."""
+    """Fill with uniform numbers in [from, to); both parts of complex ones."""
     from_ = old.pop("from", from_)
+    _floating(self, "check_uniform_bounds", "fVc")
+    real = np.dtype(self._a.real.dtype)
+    largest = float(np.finfo(real).max) if real.kind == "f" else 255 * 2.0**120
+    for name, bound in (("from", from_), ("to", to)):
+        if not -largest <= bound <= largest:
+            raise RuntimeError(f"{name} is out of bounds for {self._k.dtype.scalar_name}")
     if from_ > to:
         raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}"
+            f"uniform_ expects to return a [from, to) range, but found from={_short(from_)} >"
+            f" to={_short(to)}"
+        )
+    if to - from_ > largest:
+        raise RuntimeError(
+            "uniform_ expects to-from <= std::numeric_limits<"
+            f"{self._k.dtype.scalar_name}>::max(), but found to={_short(to)} and"
+            f" from={_short(from_)} which result in to-from to exceed the limit"
         )
     g = generator_of(generator)
-    return fill_random(self, lambda n: g.uniform(n, self._a.dtype, from_, to), "uniform")
+
+    def draw(n: int) -> Any:
+        if self._a.dtype.kind == "c":
+            return g.uniform(2 * n, real, from_, to).view(self._a.dtype)
+        return g.uniform(n, self._a.dtype, from_, to)
+
+    return fill_random(self, draw, "uniform")
 
 
 @face("normal_", spaces=())
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     if std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
+    _floating(self, "normal_kernel_cpu", "fVc")
     g = generator_of(generator)
     contiguous = self._k.contiguous
-    return fill_random(self, lambda n: g.normal(n, mean, std, self._a.dtype, contiguous), "normal")
+
+    def draw(n: int) -> Any:
+        if self._a.dtype.kind != "c":
+            return g.normal(n, mean, std, self._a.dtype, contiguous)
+        # Two parts of half the variance each
+        real = self._a.real.dtype
+        parts = g.normal(2 * n, 0.0, std * 0.5**0.5, real, contiguous)
+        return parts.view(self._a.dtype) + self._a.dtype.type(mean)
+
+    return fill_random(self, draw, "normal")
 
 
 @face("exponential_", spaces=())
 def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with exponential numbers of rate `lambd`."""
+    _continuous(self, "Exponential")
     if lambd <= 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={_short(lambd)}")
     g = generator_of(generator)
     return fill_random(self, lambda n: g.exponential(n, lambd, self._a.dtype), "exponential")
 
@@ -315,29 +369,60 @@ def random_(self: Any, low: Any = None, high: Any = None, *, generator: Any = No
     return fill_random(self, lambda n: g.randint(n, int(low), int(high), self._a.dtype), "random")
 
 
+def _check_probabilities(p: Any) -> None:
+    if p.size and not (bool((p >= 0).all()) and bool((p <= 1).all())):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
 @face("bernoulli_", spaces=())
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with ones of probability p (a number or a tensor of probabilities), zeros elsewhere."""
     g = generator_of(generator)
     if isinstance(p, Tensor):
+        _floating(p, "bernoulli_tensor_cpu_p_")
+        _check_probabilities(p._a)
         probabilities = np.broadcast_to(p._a, self._a.shape)
         return fill_random(
             self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli"
         )
     if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={_short(p)}")
     return fill_random(self, lambda n: g.bernoulli_p(n, float(p)), "bernoulli")
+
+
+def _drawn(name: str, grad_name: str) -> Any:
+    @op(
+        f"{name}(Tensor values, Tensor parameter) -> Tensor",
+        public=False,
+        half=False,
+        meta=lambda values, parameter: MetaArray(values.shape, values.dtype),
+        vjp={"parameter": "zeros_like(parameter)"},
+        grad_name=grad_name,
+    )
+    def drawn(xp: Any, values: Any, parameter: Any) -> Any:
+        """Numbers drawn for a parameter, on which they do not depend smoothly: the gradient is
+        zero."""
+        return values.copy()
+
+    return drawn
+
+
+_drawn("_drawn_bernoulli", "BernoulliBackward0")
+_drawn("_drawn_for_mean", "NormalBackward1")
+_drawn("_drawn_for_std", "NormalBackward2")
 
 
 @face("bernoulli")
 def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Ones with the probabilities that `input` holds (or p everywhere), zeros elsewhere."""
-    r = aten.empty_like(aten.detach(self)) if out is None else out
-    if p is not None:
-        return bernoulli_.body(r, p, generator=generator)
-    if self._a.size and not (bool((self._a >= 0).all()) and bool((self._a <= 1).all())):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    return bernoulli_.body(r, aten.detach(self), generator=generator)
+    given = aten.detach(self)
+    if p is None:
+        _floating(self, "bernoulli_tensor_cpu_p_")
+    if out is not None:
+        out.resize_(self.shape)
+    r = aten.empty_like(given) if out is None else out
+    r = bernoulli_.body(r, given if p is None else p, generator=generator)
+    return aten._drawn_bernoulli(r, self) if out is None and self.requires_grad else r
 
 
 @face("normal", method=False)
@@ -349,23 +434,41 @@ def normal(
     generator: Any = None,
     out: Any = None,
     dtype: Any = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Any:
     """Normal numbers with means and standard deviations from tensors or numbers."""
     if size is not None:
-        r = aten.empty(size, dtype=dtype, device=device)
+        if std < 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
+        if out is not None:
+            out.resize_(tuple(size))
+        r = aten.empty(size, dtype=dtype, device=device) if out is None else out
         return finish(normal_.body(r, float(mean), float(std), generator=generator), requires_grad)
-    if isinstance(std, Tensor) and std._a.size and bool((std._a < 0).any()):
-        raise RuntimeError("normal expects all elements of std >= 0.0")
+    if isinstance(std, Tensor):
+        if std._a.size and bool((std._a < 0).any()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
     like = mean if isinstance(mean, Tensor) else std
+    shape = like._a.shape
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
-        shape = layout.broadcast_shapes(mean._a.shape, std._a.shape)
-    else:
-        shape = like._a.shape
-    r = aten.new_empty(like, shape) if out is None else out
+        shape = broadcast_shapes(mean._a.shape, std._a.shape)
+    parameters = mean, std
+    mean, std = (aten.detach(x) if isinstance(x, Tensor) else x for x in (mean, std))
+    if out is not None:
+        out.resize_(shape)
+    r = aten.new_empty(aten.detach(like), shape) if out is None else out
     normal_.body(r, 0.0, 1.0, generator=generator)
-    return r.mul_(std).add_(mean)
+    r = r.mul_(std).add_(mean)
+    if out is None:
+        draws = aten._drawn_for_mean, aten._drawn_for_std
+        for x, drawn in zip(parameters, draws, strict=True):
+            if isinstance(x, Tensor) and x.requires_grad:
+                r = drawn(r, x)
+    return r
 
 
 @face("multinomial")
@@ -386,12 +489,16 @@ def multinomial(
             "multinomial only supports floating-point dtypes for input, got:"
             f" {self._k.dtype.scalar_name}"
         )
+    if out is not None and out._k.dtype is not dt.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out._k.dtype.scalar_name}")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > a.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
+    if a.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     if a.size and (bool((a < 0).any()) or not bool(np.isfinite(a).all())):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if a.size and bool((a.sum(-1) == 0).any()):
@@ -402,20 +509,12 @@ def multinomial(
     return into_out(r, out) if out is not None else r
 
 
-@face("poisson")
-def poisson(self: Any, generator: Any = None) -> Any:
-    """Poisson numbers with the rates that `input` holds."""
-    values = generator_of(generator).poisson(self._a)
-    return compute.wrap_on(
-        np.asarray(values).reshape(self._a.shape).astype(self._a.dtype), self._k.device
-    )
-
-
 @face("geometric_", spaces=())
 def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
-    """Fill with geometric numbers."""
+    """Fill with the numbers of trials up to the first success."""
     if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={_short(p)}")
+    _floating(self, "geometric_cpu", "fViub")
     g = generator_of(generator)
     return fill_random(self, lambda n: g.geometric(n, p, self._a.dtype), "geometric")
 
@@ -423,6 +522,9 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 @face("cauchy_", spaces=())
 def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with Cauchy numbers."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={_short(sigma)}")
+    _continuous(self, "Cauchy")
     g = generator_of(generator)
     return fill_random(self, lambda n: g.cauchy(n, median, sigma, self._a.dtype), "cauchy")
 
@@ -430,5 +532,8 @@ def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: An
 @face("log_normal_", spaces=())
 def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
     """Fill with exp of normal numbers."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={_short(std)}")
+    _floating(self, "log_normal_cpu")
     g = generator_of(generator)
     return fill_random(self, lambda n: g.log_normal(n, mean, std, self._a.dtype), "log_normal")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.op import face, op
+from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops.kernels import as_format_of
 
@@ -33,8 +33,8 @@ _NAMES = {
     ("bilinear", 2): ("upsample_bilinear2d", "UpsampleBilinear2D"),
     ("trilinear", 3): ("upsample_trilinear3d", "UpsampleTrilinear3D"),
     ("bicubic", 2): ("upsample_bicubic2d", "UpsampleBicubic2D"),
-    ("bilinear-aa", 2): ("_upsample_bilinear2d_aa", "UpsampleBilinear2DAa"),
-    ("bicubic-aa", 2): ("_upsample_bicubic2d_aa", "UpsampleBicubic2DAa"),
+    ("bilinear-aa", 2): ("_upsample_smooth_bilinear2d", "UpsampleBilinear2DAa"),
+    ("bicubic-aa", 2): ("_upsample_smooth_bicubic2d", "UpsampleBicubic2DAa"),
 }
 
 
@@ -171,6 +171,52 @@ def _declare(mode: str, n: int) -> None:
 
 for _mode, _n in _NAMES:
     _declare(_mode, _n)
+
+
+def _declare_smooth(mode: str) -> None:
+    name = f"_upsample_{mode}2d_aa"
+    doc = f"{mode} resampling in which each new element averages all that it covers."
+    inner = _NAMES[f"{mode}-aa", 2][0]
+
+    def by_scales(
+        self: Any, output_size: Any, align_corners: bool, scales_h: Any, scales_w: Any
+    ) -> Any:
+        return getattr(aten, inner)(self, output_size, [scales_h, scales_w], align_corners)
+
+    def by_factors(input: Any, output_size: Any, align_corners: bool, scale_factors: Any) -> Any:
+        sizes, scales = _sizes(input._a.shape[2:], output_size, scale_factors, None)
+        return getattr(aten, inner)(input, sizes, scales, align_corners)
+
+    def smooth(
+        self: Any,
+        output_size: Any,
+        align_corners: bool,
+        scales_h: Any = None,
+        scales_w: Any = None,
+        *,
+        scale_factors: Any = None,
+    ) -> Any:
+        if output_size is None or scale_factors is not None or isinstance(scales_h, (list, tuple)):
+            factors = scales_h if scale_factors is None else scale_factors
+            return by_factors(self, output_size, align_corners, factors)
+        return by_scales(self, output_size, align_corners, scales_h, scales_w)
+
+    by_scales.__doc__ = by_factors.__doc__ = smooth.__doc__ = doc
+    composite(
+        f"{name}(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        public=False,
+    )(by_scales)
+    composite(
+        f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
+        "scale_factors) -> Tensor",
+        public=False,
+    )(by_factors)
+    face(name, spaces=(), method=False)(smooth)
+
+
+for _mode in ("bilinear", "bicubic"):
+    _declare_smooth(_mode)
 
 
 def _sizes(

@@ -283,6 +283,11 @@ def _resized(self: Any, shape: tuple[int, ...], strides: Any) -> Any:
     offset = geometry(self)[2]
     if layout.storage_nbytes(shape, strides, offset, k.itemsize) <= s.nbytes:
         return _become(self, _over(s, shape, strides, offset, k.np), s)
+    if s.lent:
+        raise RuntimeError(
+            "resize_: Trying to resize storage that is not resizable: shape"
+            f" {list(shape)} needs more than the memory that was lent; clone() the tensor first"
+        )
     # Too small: new memory that begins with the old elements.
     fresh = compute.empty(shape, k.dtype, k.device, strides)
     old = s.bytes[offset * k.itemsize :]
@@ -350,7 +355,13 @@ def set_(
             self._k = kind(k.dtype, k.device)
             return _become(self, array, s)
     else:
-        s = source if isinstance(source, Storage) else source._storage
+        found = getattr(source, "dtype", k.dtype)  # a typed storage has a type
+        if found is not k.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {k.dtype.scalar_name} or an UntypedStorage, but got"
+                f" type {found.scalar_name} for argument 1 'storage'"
+            )
+        s = source if isinstance(source, Storage) else source.untyped()._storage
     shape = tuple(size) if size is not None else (s.nbytes // k.itemsize,)
     strides = tuple(stride) if stride else layout.contiguous_strides(shape)
     layout.as_strided_check(shape, strides, storage_offset, s.nbytes, k.itemsize)

@@ -1,20 +1,21 @@
-"""Distinct elements, places in sorted sequences, counts in bins.
+"""Distinct elements, places in sorted sequences, counts, membership.
 
 Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.unique.html
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._reduce import INT64, is_float, scalar_name
+from torchlab._core.tensor import Tensor
 
 # ---- distinct elements --------------------------------------------------------------------------
 
@@ -327,29 +328,60 @@ def bincount(xp: Any, a: Any, weights: Any, minlength: int) -> Any:
     )
 
 
+# ---- membership ---------------------------------------------------------------------------------
+
+
 @op(
-    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    out=True,
-    meta=lambda a, bins=100, min=0, max=0: MetaArray((bins,), a.dtype),
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool"
+    " invert=False) -> Tensor",
+    public=False,
+    half=False,
+    meta=lambda a, b, assume_unique=False, invert=False: MetaArray(a.shape, np.dtype(bool)),
 )
-def histc(xp: Any, a: Any, bins: int, min: Any, max: Any) -> Any:
-    """Counts in equal bins between min and max (both 0: those of the elements); what lies outside
-    is not counted. The result has the operand's type."""
-    if a.dtype.kind != "f":
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(a)}'")
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    low, high = float(min), float(max)
-    if low == high and a.size:
-        low, high = float(a.min()), float(a.max())
-    if low == high:
-        low, high = low - 1, high + 1
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-    if low > high:
-        raise RuntimeError("torch.histc: max must be larger than min")
-    flat = a.reshape(-1)
-    flat = flat[(flat >= low) & (flat <= high)]
-    low, high = a.dtype.type(low), a.dtype.type(high)
-    place = xp.minimum(((flat - low) / (high - low) * bins).astype(np.int64), bins - 1)
-    return xp.bincount(place, minlength=bins).astype(a.dtype)
+def isin_tensors(xp: Any, a: Any, b: Any, assume_unique: bool, invert: bool) -> Any:
+    """Whether each element of `a` equals one of `b`'s. NaN equals nothing."""
+    for x in (a, b):
+        if x.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {scalar_name(x)}")
+    common = dt.promote_types(dt.from_numpy(a.dtype), dt.from_numpy(b.dtype)).np
+    if common.itemsize == 2 and common.kind not in "iu":
+        common = np.dtype(np.float32)  # holds all 16-bit numbers
+    return xp.isin(a.astype(common, copy=False), b.astype(common, copy=False), invert=invert)
+
+
+def _isin(
+    elements: Any = None,
+    test_elements: Any = None,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Any = None,
+    element: Any = None,
+    test_element: Any = None,
+) -> Any:
+    """Whether each element is among the test elements; one of both may be a number."""
+    a = elements if elements is not None else element
+    b = test_elements if test_elements is not None else test_element
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        raise TypeError(
+            "isin() received an invalid combination of arguments: elements or test_elements must be"
+            f" a Tensor, but got {type(a).__name__} and {type(b).__name__}"
+        )
+    a, b = (
+        x if isinstance(x, Tensor) else aten.scalar_tensor(x, dtype=_number_type(x, like))
+        for x, like in ((a, b), (b, a))
+    )
+    if out is not None:
+        if out._k.dtype is not dt.bool_:
+            raise RuntimeError(
+                f"isin: Expected out tensor to have dtype bool, but got {out.dtype} instead"
+            )
+        return isin_tensors.out(a, b, assume_unique, invert, out=out)
+    return isin_tensors.function(a, b, assume_unique=assume_unique, invert=invert)
+
+
+face("isin", method=False)(_isin)
+
+
+def _number_type(x: Any, like: Any) -> dt.dtype:
+    return dt.combine(like._k.dtype, None, dt.of_scalar(x))

@@ -44,7 +44,7 @@ def softmax_array(xp: Any, a: Any, d: int) -> Any:
     """exp(a − max) / Σ exp(a − max) along axis d, as a fresh array."""
     if a.size == 0 or a.ndim == 0:
         return xp.exp(a - a)
-    r = xp.subtract(a, xp.maximum.reduce(a, axis=d, keepdims=True), order="C")
+    r = xp.subtract(a, xp.maximum.reduce(a, d, None, None, True), order="C")
     xp.exp(r, out=r)
     r /= _sum(xp, r, d)
     return r
@@ -114,7 +114,7 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     d = _check("log_softmax", a, dim)
     if a.size == 0 or a.ndim == 0:
         return a - a
-    r = xp.subtract(a, xp.maximum.reduce(a, axis=d, keepdims=True), order="C")
+    r = xp.subtract(a, xp.maximum.reduce(a, d, None, None, True), order="C")
     r -= xp.log(_sum(xp, xp.exp(r), d))
     return r
 
@@ -205,6 +205,8 @@ def softmax(self: Any, dim: int, dtype: Any = None, *, out: Any = None) -> Any:
     """exp(x) / Σ exp(x) along `dim`, computed in `dtype` if given."""
     if out is not None:
         return softmax_int.out(self, dim, dtype, out=out)
+    if dtype is None:
+        return _softmax.call(self, dim)
     return softmax_int.call(self, dim, dtype)
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.layout import empty_like_strides
 from torchlab._core.lazy import lazy
-from torchlab._core.ops._places import elements, in_order
+from torchlab._core.ops._places import elements, in_order, preserved
 
 scipy_fft = lazy("scipy.fft")
 
@@ -44,7 +45,7 @@ def _strides(a: Any, shape: Any, dims: Any, last: int | None) -> tuple[int, ...]
     steps = elements(a)
     inner = [d for d in dims if d != last]
     order = sorted((d for d in range(a.ndim) if d not in dims), key=lambda d: -steps[d])
-    order += sorted(sorted(inner), key=lambda d: -steps[d])
+    order += sorted(inner, key=lambda d: -steps[d])
     if last is not None:
         order.append(last)
     strides, step = [0] * a.ndim, 1
@@ -64,7 +65,8 @@ def _check_points(a: Any, dims: Any) -> None:
 
 
 def _c2c_meta(a: Any, dim: Any, normalization: int, forward: bool) -> Any:
-    return MetaArray(a.shape, _complex(a.dtype), _strides(a, a.shape, dim, None))
+    strides = _strides(a, a.shape, dim, None) if dim else empty_like_strides(a.shape, elements(a))
+    return MetaArray(a.shape, a.dtype, strides)
 
 
 @op(
@@ -78,7 +80,7 @@ def _c2c_meta(a: Any, dim: Any, normalization: int, forward: bool) -> Any:
 def fft_c2c(xp: Any, a: Any, dim: Any, normalization: int, forward: bool) -> Any:
     """Complex to complex."""
     if not dim:
-        return a.copy(order="C")
+        return preserved(xp, a)
     _check_points(a, dim)
     if a.size == 0:
         r = xp.empty(a.shape, a.dtype)

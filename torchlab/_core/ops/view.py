@@ -7,6 +7,7 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/tensor_view.html
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from torchlab._core.dispatch.op import Op, composite, face, view
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.kind import kind
 from torchlab._core.tape import geometry, storage_of
-from torchlab._core.tensor import contiguous_format, strides_of
+from torchlab._core.tensor import Tensor, contiguous_format, strides_of
 
 as_strided_np = np.lib.stride_tricks.as_strided
 
@@ -35,6 +36,24 @@ def restride(a: Any, shape: Any, strides: Any, offset: int = 0) -> Any:
     if offset and a.size:
         a = np.ndarray((), a.dtype, _bytes_from(a, offset), 0)
     return as_strided_np(a, shape, tuple(x * size for x in strides))
+
+
+_relaid: dict[Any, Any] = {}  # (rule, shape, strides in bytes, itemsize, arguments) → layout
+
+
+def relaid(xp: Any, a: Any, rule: Any, *args: Any) -> Any:
+    """The array over a's memory with the layout `rule(shape, strides, *args)`. Rules are pure: what
+    they said is remembered, which is four times faster than to ask again."""
+    key = (rule, a.shape, a.strides, a.itemsize, args)
+    found = _relaid.get(key)
+    if found is None:
+        shape, strides = rule(a.shape, elements(a), *args)
+        if len(_relaid) > 4096:
+            _relaid.clear()
+        found = _relaid[key] = tuple(shape), tuple(x * a.itemsize for x in strides)
+    if xp is np and a.flags.c_contiguous and a.dtype.isbuiltin == 1:
+        return np.ndarray(found[0], a.dtype, a, 0, found[1])  # as_strided takes four times as long
+    return as_strided_np(a, *found)
 
 
 def _bytes_from(a: Any, offset: int) -> Any:
@@ -61,6 +80,12 @@ def _layout(rule: Any, *, offset: bool = False, op: str = "") -> Any:
 
 
 def _sizes(size: Any) -> tuple[int, ...]:
+    if type(size) is tuple:
+        for x in size:
+            if type(x) is not int:
+                break
+        else:
+            return size
     return tuple(int(x) for x in size) if not isinstance(size, int) else (size,)
 
 
@@ -77,8 +102,11 @@ def _sizes(size: Any) -> tuple[int, ...]:
 )
 def view_(xp: Any, a: Any, size: Any) -> Any:
     """The same elements in another shape; RuntimeError if that needs a copy."""
-    shape, strides = layout.view(a.shape, elements(a), _sizes(size), op="view")
-    return restride(a, shape, strides)
+    return relaid(xp, a, _view_rule, _sizes(size))
+
+
+def _view_rule(shape: Any, strides: Any, size: Any) -> Any:
+    return layout.view(shape, strides, size, op="view")
 
 
 @face("view", spaces=())
@@ -134,6 +162,8 @@ def view_dtype(self: Any, dtype: Any) -> Any:
 def reshape(self: Any, shape: Any) -> Any:
     """A view in the new shape if the strides allow it, else a copy."""
     a = self._a
+    if self._k.contiguous:
+        return view_.call(self, _sizes(shape))
     shape = layout.infer_size(_sizes(shape), a.size)
     if layout.view_strides(a.shape, strides_of(self), shape) is not None:
         return view_.call(self, shape)
@@ -170,6 +200,12 @@ def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
         return reshape.call(self, (1,))
     shape = layout.flatten_shape(self._a.shape, start_dim, end_dim)
     return self if shape == self._a.shape else reshape.call(self, shape)
+
+
+@composite("ravel(Tensor(a) self) -> Tensor(a)")
+def ravel(self: Any) -> Any:
+    """One dimension, row-major: a view where the memory is so already."""
+    return reshape.call(aten.contiguous(self), (-1,))
 
 
 @composite("unflatten(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
@@ -236,9 +272,24 @@ def t(xp: Any, a: Any) -> Any:
     return a.T
 
 
+@face("adjoint")
+def adjoint(self: Any) -> Any:
+    """The conjugate transpose of the last two dimensions."""
+    n = self._a.ndim
+    if n == 0:
+        warnings.warn(
+            "adjoint() is deprecated on 0-D tensors. Consider using x.conj().", stacklevel=2
+        )
+        return aten.conj(self)
+    if n == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
+    return aten.conj(transpose.call(self, -2, -1))
+
+
 def _squeeze(xp: Any, a: Any, dim: Any = None) -> Any:
-    shape, strides = layout.squeeze(a.shape, elements(a), dim)
-    return a.view() if shape == a.shape else restride(a, shape, strides)
+    return relaid(xp, a, layout.squeeze, dim)
 
 
 def _squeeze_rule(shape: Any, strides: Any, off: int, dim: Any = None) -> Any:
@@ -282,8 +333,7 @@ def squeeze(self: Any, dim: Any = None) -> Any:
 )
 def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
     """Insert a dimension of size 1."""
-    shape, strides = layout.unsqueeze(a.shape, elements(a), dim)
-    return restride(a, shape, strides)
+    return relaid(xp, a, layout.unsqueeze, dim)
 
 
 @view(
@@ -298,8 +348,7 @@ def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
 )
 def expand(xp: Any, a: Any, size: Any, implicit: bool) -> Any:
     """Repeat dimensions of size 1 without copying (stride 0); −1 keeps a size."""
-    shape, strides = layout.expand(a.shape, elements(a), _sizes(size))
-    return restride(a, shape, strides)
+    return relaid(xp, a, layout.expand, _sizes(size))
 
 
 @composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", spaces=())
@@ -346,6 +395,10 @@ def slice_(xp: Any, a: Any, dim: int, start: Any, end: Any, step: int) -> Any:
 @composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
 def narrow(self: Any, dim: int, start: int, length: int) -> Any:
     """`length` entries of one dimension from `start`."""
+    if isinstance(start, Tensor):
+        if start._a.ndim or start._k.dtype.category != dt.INT:
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()  # type: ignore[attr-defined]
     if self._a.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
@@ -369,8 +422,7 @@ def narrow(self: Any, dim: int, start: int, length: int) -> Any:
 )
 def unfold(xp: Any, a: Any, dimension: int, size: int, step: int) -> Any:
     """All windows of `size` along a dimension, as a new last dimension."""
-    shape, strides = layout.unfold(a.shape, elements(a), dimension, size, step)
-    return restride(a, shape, strides)
+    return relaid(xp, a, layout.unfold, dimension, size, step)
 
 
 @view(
@@ -384,10 +436,26 @@ def diagonal(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     return restride(a, shape, strides, start)
 
 
-@composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
+@face("movedim")
 def movedim(self: Any, source: Any, destination: Any) -> Any:
     """Move dimensions to new places, the others keep their order."""
     n = self._a.ndim
+    given = (source, destination)
+    if isinstance(source, int) != isinstance(destination, int):
+        raise TypeError(
+            "movedim(): source and destination must both be int or both tuples of ints, but got"
+            f" {type(source).__name__} and {type(destination).__name__}"
+        )
+    source, destination = ((x,) if isinstance(x, int) else tuple(x) for x in given)
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should"
+            f" contain the same number of dims as destination ({list(destination)} dims)"
+        )
+    for name, dims in (("source", source), ("destination", destination)):
+        wrapped = [layout.wrap_dim(d, n) for d in dims]
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     source, destination = layout.wrap_dims(source, n), layout.wrap_dims(destination, n)
     rest = [d for d in range(n) if d not in source]
     order = [-1] * n
@@ -415,112 +483,6 @@ def detach(xp: Any, a: Any) -> Any:
 def alias_op(xp: Any, a: Any) -> Any:
     """The same memory, on the tape."""
     return a
-
-
-def _split_points(size: int, step: Any, dim: int, what: str) -> list[tuple[int, int]]:
-    if isinstance(step, int):
-        if step < 0 or (step == 0 and size):
-            raise RuntimeError(
-                f"split expects split_size be non-negative, but got split_size={step}"
-            )
-        if step == 0:
-            return [(0, 0)]
-        return [(i, min(i + step, size)) for i in range(0, max(size, 1), step)]
-    if sum(step) != size:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at"
-            f" dimension {dim}), but got split_sizes={list(step)}"
-        )
-    points, at = [], 0
-    for n in step:
-        points.append((at, at + n))
-        at += n
-    return points
-
-
-def _split_kernel(xp: Any, a: Any, split_size: Any, dim: int) -> Any:
-    if a.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = layout.wrap_dim(dim, a.ndim)
-    lead = (slice(None),) * dim
-    return [
-        a[(*lead, slice(i, j))] for i, j in _split_points(a.shape[dim], split_size, dim, "split")
-    ]
-
-
-def _split_meta(shape: Any, strides: Any, off: int, split_size: Any, dim: int) -> Any:
-    dim = layout.wrap_dim(dim, len(shape))
-    return [
-        layout.slice_(shape, strides, off, dim, i, j, 1)
-        for i, j in _split_points(shape[dim], split_size, dim, "split")
-    ]
-
-
-split_op = Op(
-    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-    family="view",
-    kernel=_split_kernel,
-    meta=_split_meta,
-    public=False,
-    vjp={"self": "split_backward(grads, self.shape, split_size, dim, node)"},
-)
-split_sizes = Op(
-    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-    family="view",
-    kernel=_split_kernel,
-    meta=_split_meta,
-    vjp={"self": "split_backward(grads, self.shape, split_sizes, dim, node)"},
-)
-
-
-@face("split")
-def split(self: Any, split_size: Any, dim: int = 0) -> Any:
-    """Views of chunks along a dimension: of one size, or of the sizes in a list. (Function form:
-    `torch.split(tensor, split_size_or_sections, dim)`.)"""
-    if isinstance(split_size, int):
-        return tuple(split_op.call(self, split_size, dim))
-    return tuple(split_sizes.call(self, tuple(split_size), dim))
-
-
-@face("chunk")
-def chunk(self: Any, chunks: int, dim: int = 0) -> Any:
-    """At most `chunks` views of equal size (the last may be smaller)."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if self._a.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    size = self._a.shape[layout.wrap_dim(dim, self._a.ndim)]
-    step = max(-(-size // chunks), 0)
-    if size == 0:
-        return tuple(split_sizes.call(self, (0,) * chunks, dim))
-    return tuple(split_op.call(self, step, dim))
-
-
-def _unbind_kernel(xp: Any, a: Any, dim: int) -> Any:
-    dim = layout.wrap_dim(dim, a.ndim)
-    if a.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-    lead = (slice(None),) * dim
-    return [a[(*lead, i, ...)] for i in range(a.shape[dim])]
-
-
-unbind_op = Op(
-    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-    family="view",
-    kernel=_unbind_kernel,
-    public=False,
-    meta=lambda shape, strides, off, dim: [
-        layout.select(shape, strides, off, dim, i)
-        for i in range(shape[layout.wrap_dim(dim, len(shape))])
-    ],
-    vjp={"self": "unbind_backward(grads, self.shape, dim, node)"},
-)
-
-
-@face("unbind")
-def unbind(self: Any, dim: int = 0) -> Any:
-    """All slices along a dimension, as views."""
-    return tuple(unbind_op.call(self, dim))
 
 
 @face("as_strided")

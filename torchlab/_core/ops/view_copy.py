@@ -16,7 +16,7 @@ from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._places import elements
-from torchlab._core.tensor import contiguous_format
+from torchlab._core.tensor import contiguous_format, strides_of
 
 
 def _like(a: Any, *rest: Any) -> Any:
@@ -62,7 +62,17 @@ def _copied(view: str, method: bool = False) -> None:
     face(f"{view}_copy", method=method)(copy)
 
 
-_copied("narrow", True)
+@face("narrow_copy", out=True)
+def narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
+    """`narrow`, copied."""
+    if self._a.ndim and dim >= self._a.ndim:
+        raise RuntimeError(
+            f"narrow_copy(): Expected dim < {self._a.ndim} for a tensor of shape"
+            f" {list(self._a.shape)}, but got dim={dim}"
+        )
+    return aten.clone(aten.narrow(self, dim, start, length), memory_format=contiguous_format)
+
+
 for _view in (
     "permute",
     "squeeze",
@@ -134,6 +144,48 @@ _scattered(
     "offset, dim1, dim2",
     "diagonal_scatter(g, new_zeros(g, src.shape), offset, dim1, dim2)",
 )
+
+
+@face("as_strided_scatter", out=True)
+def as_strided_scatter(
+    self: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """A copy with the same strides, in which what `as_strided` shows is `src`."""
+    contiguous = self._k.contiguous
+    if self.requires_grad and not contiguous:
+        raise RuntimeError(
+            "as_strided_scatter is currently only supported for contiguous inputs that require"
+            f" grad, but got shape {list(self._a.shape)} with strides {list(strides_of(self))}"
+        )
+    offset = self.storage_offset() if storage_offset is None else storage_offset
+    window = aten.as_strided(aten.detach(self), size, stride, offset)  # checks the arguments
+    if window._a.shape != src._a.shape:
+        raise RuntimeError(
+            "as_strided_scatter: expected src to have a size equal to the slice of self. src size ="
+            f" {list(src._a.shape)}, slice size = {list(window._a.shape)}"
+        )
+    if contiguous:
+        start = self.storage_offset()
+        whole = aten.clone(self)
+        if offset < start or _reach(size, stride, offset) > start + self._a.size:
+            raise RuntimeError(
+                "as_strided_scatter: the part to replace lies outside of the tensor; clone() it"
+                f" first (offset {offset}, size {list(size)}, stride {list(stride)})"
+            )
+        aten.as_strided(whole, size, stride, offset - start).copy_(src)
+        return whole
+    own = (tuple(self._a.shape), strides_of(self), self.storage_offset())
+    cells = max(_reach(*own), _reach(size, stride, offset))
+    memory = aten.clone(aten.as_strided(self, (cells,), (1,), 0))
+    aten.as_strided(memory, size, stride, offset).copy_(src)
+    return aten.as_strided(memory, *own)
+
+
+def _reach(size: Any, stride: Any, offset: int) -> int:
+    """One more than the last cell that a strided view shows."""
+    if 0 in tuple(size):
+        return offset
+    return offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
 
 
 # ---- positions ----------------------------------------------------------------------------------

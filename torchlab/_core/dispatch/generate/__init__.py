@@ -15,12 +15,14 @@ __all__ = ["build", "face"]
 
 
 def build(op: Any, what: str) -> Any:
-    """The form `what` of `op`: method, function, core, inplace, out, node or
+    """The form `what` of `op`: method, function, core, inplace, out, node inference or
     node_at_defaults."""
     if what == "node":
         return nodes.node_class(op)
     if what == "node_at_defaults":
         return nodes.node_class(op, nodes.plan_at_defaults(op))
+    if what == "inference":
+        return calls.inference_call(op)
     if what == "inplace":
         return writes.inplace_call(op)
     if what == "out":

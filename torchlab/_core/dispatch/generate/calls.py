@@ -39,6 +39,8 @@ def call(op: Any, variant: str) -> Any:
     lines.append(indent(body, 4))
     env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
     env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
+    if op.family == "binary":
+        env[f"PLANS_{ident(op)}"] = op._cache.setdefault("plans", {})
     if op.vjp:
         env[f"N_{ident(op)}"] = op.node_class
         if _fast_alpha(op):
@@ -112,12 +114,18 @@ def _tensors(op: Any) -> list[Any]:
     return [a for a in op.schema.arguments if a.type.base == "Tensor"]
 
 
-def _check_tensors(op: Any) -> list[str]:
-    """Leave for `odd` if an argument is no plain tensor; lists become lists."""
+def _check_tensors(op: Any, variant: str = "") -> list[str]:
+    """Leave for `odd` if an argument is no plain tensor; lists become lists. An operator of
+    Python's (`a @ b`) leaves what is no tensor to the other side."""
     lines = []
-    go = f"    return odd(OP_{ident(op)}, ({_all(op)}))"
+    ask = f"odd(OP_{ident(op)}, ({_all(op)}))"
     for a in _tensors(op):
         n = a.name
+        go = f"    return {ask}"
+        if variant == "dunder" and a is not op.schema.arguments[0]:
+            go = (
+                f"    return {ask} if isinstance({n}, T) or overriding(({n},)) else NotImplemented"
+            )
         if a.type.list:
             lines.append(f"if not all_tensors({n}, {a.type.elem_optional}):")
         elif a.type.optional:
@@ -146,7 +154,8 @@ def _edges(op: Any) -> list[str]:
     lines = []
     for t in p.targets:
         if t in p.lists:
-            lines.append(f"e_{t} = [None if y is None else edge_of(y) for y in {t}]")
+            edge = _EDGE.format("y")
+            lines.append(f"e_{t} = [None if y is None else {edge} for y in {t}]")
         elif kinds[t].optional:
             lines.append(f"e_{t} = None if {t} is None else edge_of({t})")
         else:
@@ -232,7 +241,8 @@ def _view(op: Any, variant: str) -> str:
     lines = _check_tensors(op)
     many = op.schema.returns[0].type.list
     kernel = (
-        f"K_{i}(np, self._a{rest}) if k.device.type != 'meta' else meta_view(OP_{i}, self{rest})"
+        f"K_{i}(np, self._a{rest}) if k.plain or k.device.type != 'meta' else"
+        f" meta_view(OP_{i}, self{rest})"
     )
     lines.append("k = self._k")
     kind = "k.c if r.flags.c_contiguous else k.v"
@@ -299,7 +309,8 @@ def _tensorwise(op: Any, variant: str) -> str:
 
 
 def _composite(op: Any, variant: str) -> str:
-    return "\n".join([*_check_tensors(op), f"return B_{ident(op)}({_all(op)[:-2]})"])
+    checks = _check_tensors(op, variant)
+    return "\n".join([*checks, f"return B_{ident(op)}({_all(op)[:-2]})"])
 
 
 def _pointwise(op: Any, variant: str) -> str:
@@ -312,11 +323,16 @@ def _pointwise(op: Any, variant: str) -> str:
         bad = f"return odd(OP_{i}, ({_all(op)}))"
         if variant == "dunder" and a is not tensors[0]:
             bad = f"return NotImplemented if not overriding(({n},)) else odd(OP_{i}, ({_all(op)}))"
+            if op.name == "eq":  # PyTorch's one comparison that takes arrays
+                array = f"equals_array(self, {n}) if type({n}) is ndarray else "
+                bad = bad.replace("return ", "return " + array)
         optional = f"{n} is not None and " if a.type.optional else ""
-        lines.append(
-            f"if {optional}type({n}) is not T and type({n}) is not P and not isinstance({n},"
-            " NUMBERS):"
-        )
+        number = a.name in op.numbers if type(op.numbers) is tuple else True
+        if a is tensors[0] and (variant == "method" or variant == "dunder"):
+            number = False
+            bad = bad.replace("odd(", "odd_self(")
+        or_number = f" and not isinstance({n}, NUMBERS)" if number else ""
+        lines.append(f"if {optional}type({n}) is not T and type({n}) is not P{or_number}:")
         lines.append(f"    {bad}")
     operands = "".join(a.name + ", " for a in tensors)
     values = "".join(a.name + ", " for a in op.schema.arguments if a.type.base != "Tensor")
@@ -365,13 +381,25 @@ def _fast_ok(op: Any) -> bool:
     return bool(from_ufunc) and all(a.type.base == "Tensor" for a in op.schema.arguments)
 
 
+def has_ufunc(op: Any) -> bool:
+    """Whether one ufunc is the whole kernel for contiguous operands and default values."""
+    return _fast_ok(op) or _fast_alpha(op)
+
+
+# Python numbers that may become operands, by the kind's flag that the operator asks for.
+SCALARS_OF = {
+    "fp": "c is float or c is int",
+    "arith": "(c is float and k.fp) or c is int",
+}
+
+
 def _result_kind(op: Any) -> str:
     return "BOOL_KIND" if op.promote == "bool" else "k"
 
 
 def _unary(op: Any, variant: str) -> str:
     slow = _pointwise(op, variant)
-    if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
+    if variant == "core" or not has_ufunc(op):
         return slow
     flag = "fp" if op.promote == "float" else "arith"
     real = (
@@ -389,7 +417,7 @@ def _unary(op: Any, variant: str) -> str:
 
 def _binary(op: Any, variant: str) -> str:
     slow = _pointwise(op, variant)
-    if variant == "core" or not (_fast_ok(op) or _fast_alpha(op)):
+    if variant == "core" or not has_ufunc(op):
         return slow
     i = ident(op)
     flag = "fp" if op.promote == "float" else "arith"
@@ -409,15 +437,21 @@ def _binary(op: Any, variant: str) -> str:
         for a in op.schema.arguments[2:]
         if not (a.kwarg_only and variant == "dunder")
     )
-    scalars = "c is float or c is int" if flag == "fp" else "(c is float and k.fp) or c is int"
+    if type(op.numbers) is tuple and "other" not in op.numbers:
+        one = ["return " + f"odd(OP_{i}, ({_all(op)}))"]
+    scalars = SCALARS_OF[flag]
     lines = [
-        "k = self._k",
+        "try:",
+        "    k = self._k",
+        "except AttributeError:",
+        f"    return odd_self(OP_{i}, ({_all(op)}))",
         "c = type(self)",
         f"if k.{flag} and (c is T or c is P) and ((s := self._s) is None or not s.stale){extra}:",
         "    c = type(other)",
         "    if c is T or c is P:",
         "        if other._k is k and ((s := other._s) is None or not s.stale):",
         *("            " + x for x in both),
+        *("        " + x for x in _mixed(op)),
         f"    elif {scalars}:",
         "        y = SCALARS.get((other, c, k))",
         "        if y is None:",
@@ -429,6 +463,91 @@ def _binary(op: Any, variant: str) -> str:
             0, "if not isinstance(self, T):\n    " + f"return core_of(OP_{i})({_all(op)[:-2]})"
         )
     return "\n".join([*lines, slow])
+
+
+def _mixed(op: Any) -> list[str]:
+    """Two kinds: what they promote to is looked up, the ufunc converts."""
+    if op.promote == "bool":
+        return []
+    i = ident(op)
+    return [
+        "else:",
+        "    k = other._k",
+        f"    p = PLANS_{i}.get((self._k, k, not self._a.ndim, not other._a.ndim))",
+        "    if p is None:",
+        f"        p = plan_mixed(OP_{i}, PLANS_{i}, self, other)",
+        "    if p and ((s := other._s) is None or not s.stale):",
+        "        try:",
+        f"            r = U_{i}(self._a, other._a, dtype=p[0])",
+        "        except ValueError:",
+        "            r = None",
+        "        if r is not None:",
+        "            if type(r) is not ndarray:",
+        "                r = asarray(r)",
+        "            result = new(T)",
+        "            result._a = r",
+        "            result._k = p[1]",
+        "            result._e = result._s = result._v = result._g = None",
+        *("            " + x for x in _mixed_record(op)),
+        "            return result",
+    ]
+
+
+def _mixed_record(op: Any) -> list[str]:
+    if not op.vjp:
+        return []
+    lines = ["e_self = self._e", "e_other = other._e"]
+    lines = [x for x in lines if x[2:].split(" ")[0] in nodes.plan(op).targets]
+    return lines + _record(op)
+
+
+def inference_call(op: Any) -> Any:
+    """The inlined call in inference mode: nothing is recorded, the result is an inference tensor.
+    It gives None for what it does not cover; False if the operator has no such call."""
+    if op.family not in ("unary", "binary") or not has_ufunc(op) or op.promote == "real":
+        return op._cache.setdefault("inference", False)
+    i = ident(op)
+    flag = "fp" if op.promote == "float" else "arith"
+    kind = "BOOL_KIND.i" if op.promote == "bool" else "k.i"
+    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    lines = [
+        f"def {op.name}({signature(op, 'core')}):",
+        "    k = self._k.n",
+        "    c = type(self)",
+        f"    if not k.{flag} or (c is not T and c is not P):",
+        "        return None",
+    ]
+    operands = "self._a"
+    if op.family == "binary":
+        operands += ", y"
+        lines += [
+            "    c = type(other)",
+            f"    if (c is T or c is P) and other._k.n is k{extra}:",
+            "        y = other._a",
+            f"    elif ({SCALARS_OF[flag]}){extra}:",
+            "        y = SCALARS.get((other, c, k))",
+            "        if y is None:",
+            "            y = scalar_of(other, c, k)",
+            "    else:",
+            "        return None",
+        ]
+    lines += [
+        "    try:",
+        f"        r = U_{i}({operands})",
+        "    except ValueError:",
+        "        return None",
+        "    if type(r) is not ndarray:",
+        "        r = asarray(r)",
+        "    result = new(T)",
+        "    result._a = r",
+        f"    result._k = {kind}",
+        "    result._s = result._v = result._g = result._e = None",
+        "    return result",
+    ]
+    env = {f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
+    return compile_source(
+        f"{op.qualname} (inference)", "\n".join(lines) + "\n", env, op.name
+    )
 
 
 def _fast_alpha(op: Any) -> bool:

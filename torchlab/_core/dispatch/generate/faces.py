@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from torchlab._core.dispatch import exotic
 from torchlab._core.dispatch.generate.source import compile_source
 
 
@@ -48,8 +49,42 @@ def face(f: Any, variant: str) -> Any:
         named = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
         into = f"        return face_out(FACE_{f.name}_itself, ({inputs}), {{{named}}}, out)\n"
         body = f"    if out is not None:\n{into}{body}"
+    if f.name in exotic.FACES:  # Note [Exotic tensors]
+        first = parameters[0]
+        star = "*" if first.kind is first.VAR_POSITIONAL else ""
+        plain = "".join(x + ", " for x in passed if "=" not in x)
+        keyed = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
+        env |= {"EXOTIC": exotic.Exotic, "exotic_face": exotic.exotic_face}
+        body = (
+            f"    if isinstance({shown[0].removeprefix('*')}{'[0]' if star else ''}, EXOTIC):\n"
+            f"        return exotic_face('{f.name}', ({plain}), {{{keyed}}})\n{body}"
+        )
+    if parameters and parameters[0].name == "self":
+        body = _ask_handlers(f, parameters, shown[0]) + body
     source = f"def {f.name}({', '.join(shown)}):\n{body}"
     fn = compile_source(f"{f.name} (function)", source, env, f.name)
     fn.__doc__ = f.doc
     fn.__module__ = "torchlab"
     return fn
+
+
+def _ask_handlers(f: Any, parameters: list[inspect.Parameter], first: str) -> str:
+    """Leave for `face_odd` if the first argument is no plain tensor."""
+    plain, keyed = "", []
+    for i, p in enumerate(parameters):
+        name = first if i == 0 else p.name
+        if p.kind is p.VAR_POSITIONAL:
+            plain += f"*{name}, "
+        elif p.kind is p.VAR_KEYWORD:
+            keyed.append(f"**{name}")
+        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
+            plain += f"{name}, "
+        else:
+            default = f"FACE_{f.name}_default_{p.name}"
+            keyed.append(f"**({{}} if {name} is {default} else {{'{p.name}': {name}}})")
+    return (
+        f"    if type({first}) is not T and type({first}) is not P:\n"
+        f"        odd = face_odd(FACE_{f.name}_itself, ({plain}), {{{', '.join(keyed)}}})\n"
+        "        if odd is not NotImplemented:\n"
+        "            return odd\n"
+    )

@@ -16,6 +16,8 @@ _FACTS = {
     "device": "{0}._k.device",
     "ndim": "{0}._a.ndim",
     "strides": "strides_of({0})",
+    "shapes": "[y._a.shape for y in {0}]",  # of a list of tensors
+    "dtypes": "[y._k.dtype for y in {0}]",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch.generate import nodes
+from torchlab._core.dispatch.generate import calls, nodes
 from torchlab._core.dispatch.generate.calls import signature
 from torchlab._core.dispatch.generate.source import compile_source, ident
 
@@ -22,9 +22,7 @@ def inplace_call(op: Any) -> Any:
         f"    if SLOW and slow_write(OP_{i}):",
         f"        return slow_inplace(OP_{i}, IN_{i}, ({''.join(n + ', ' for n in names)}))",
     ]
-    lines = [
-        f"    grad = prepare_write(OP_{i}, self, ({others}))",
-    ]
+    lines = [*_fast_lines(op), f"    grad = prepare_write(OP_{i}, self, ({others}))"]
     writer = "elementwise_into" if op.family in ("unary", "binary", "pointwise") else "general_into"
     lines.append(f"    check_{writer}(OP_{i}, self, ({', '.join(tensors)},))")
     if op.vjp:
@@ -63,7 +61,7 @@ def inplace_call(op: Any) -> Any:
             "        rebase_history(self, node_)",
         ]
     lines.append("    return self")
-    env = {f"OP_{i}": op}
+    env = {f"OP_{i}": op, f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
     if op.vjp:
         env[f"N_{i}"] = op.node_class
     define = f"def {name}({signature(op, 'method')}):"
@@ -76,6 +74,58 @@ def inplace_call(op: Any) -> Any:
     fn.__module__ = "torchlab"
     fn.op = op
     return fn
+
+
+def _fast_lines(op: Any) -> list[str]:
+    """The inlined write into a contiguous host tensor without history, from operands of its kind:
+    nothing to record, and no memory that partly overlaps."""
+    if op.family not in ("unary", "binary") or not calls.has_ufunc(op) or op.promote == "bool":
+        return []
+    i = ident(op)
+    flag = "fp" if op.promote == "float" else "arith"
+    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    lines = [
+        "k = self._k",
+        "c = type(self)",
+        "s = self._s",
+        "v = self._v",
+        f"if k.{flag} and (c is T or c is P) and (self._e is None or NOGRAD and not TLS.grad)"
+        f" and (s is None or not s.stale) and (v is None or type(v) is T and v._e is None)"
+        f"{' and not k.dtype.is_complex' if op.promote == 'real' else ''}{extra}:",
+    ]
+    done = [  # (a shape that does not fit is refused by the ufunc, then told by the checks below)
+        "    if s is None:",
+        "        s = self._s = Storage(self._a)",
+        "        s.version = 1",
+        "    elif s.saved == s.version:",
+        "        note_write(s)",
+        "    else:",
+        "        s.version += 1",
+        "    return self",
+    ]
+    if op.family == "unary":
+        lines += [f"    U_{i}(self._a, self._a)", *done]
+        return ["    " + line for line in lines]
+    lines += [
+        "    c = type(other)",
+        "    y = None",
+        "    if c is T or c is P:",
+        "        if other._k is k and (other._e is None or NOGRAD and not TLS.grad):",
+        "            s_ = other._s",
+        "            if other is self or s_ is None or (s_ is not s and not s_.stale):",
+        "                y = other._a",
+        f"    elif {calls.SCALARS_OF[flag]}:",
+        "        y = SCALARS.get((other, c, k))",
+        "        if y is None:",
+        "            y = scalar_of(other, c, k)",
+        "    if y is not None:",
+        "        try:",
+        f"            U_{i}(self._a, y, self._a)",
+        *("        " + line for line in done),
+        "        except ValueError:",
+        "            pass",
+    ]
+    return ["    " + line for line in lines]
 
 
 def op_saved(op: Any) -> Any:

@@ -1,0 +1,136 @@
+"""Matrix products that add, products of vectors, chains: values by hand and from NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import torchlab as tl
+
+RNG = np.random.default_rng(7)
+A, B = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((2, 4, 5))
+
+
+def test_beta_zero_does_not_read_what_was_there():
+    nan = tl.full((3, 5), float("nan"), dtype=tl.float64)
+    a, b = tl.tensor(A[0]), tl.tensor(B[0])
+    np.testing.assert_allclose(tl.addmm(nan, a, b, beta=0).numpy(), A[0] @ B[0])
+    batch = tl.full((2, 3, 5), float("nan"), dtype=tl.float64)
+    r = tl.baddbmm(batch, tl.tensor(A), tl.tensor(B), beta=0, alpha=2)
+    np.testing.assert_allclose(r.numpy(), 2 * A @ B)
+    total = tl.addbmm(nan, tl.tensor(A), tl.tensor(B), beta=0)
+    np.testing.assert_allclose(total.numpy(), (A @ B).sum(0))
+    v = tl.tensor(B[0][:, 0])
+    np.testing.assert_allclose(tl.addmv(nan[:, 0], a, v, beta=0).numpy(), A[0] @ B[0][:, 0])
+    outer = tl.addr(nan, a[:, 0], tl.tensor(B[0][0]), beta=0)
+    np.testing.assert_allclose(outer.numpy(), np.outer(A[0][:, 0], B[0][0]))
+
+
+def test_in_place_forms_write_into_self():
+    c = tl.ones(3, 5, dtype=tl.float64)
+    assert c.addmm_(tl.tensor(A[0]), tl.tensor(B[0]), beta=3, alpha=2) is c
+    np.testing.assert_allclose(c.numpy(), 3 + 2 * A[0] @ B[0])
+    with pytest.raises(RuntimeError, match="doesn't match"):
+        tl.ones(5, dtype=tl.float64).addmm_(tl.tensor(A[0]), tl.tensor(B[0]))
+
+
+@pytest.mark.parametrize("dtype", [tl.int8, tl.uint8, tl.int32, tl.int64])
+def test_integers_wrap_around(dtype):
+    a = tl.full((2, 3), 100).to(dtype)
+    assert a.dtype is dtype
+    r = a @ a.t()
+    assert r.dtype is dtype
+    np.testing.assert_array_equal(r.numpy(), (a.numpy() @ a.numpy().T))
+
+
+def test_truth_values_have_no_products():
+    a = tl.ones(2, 2, dtype=tl.bool)
+    for call in (lambda: a @ a, lambda: tl.addmm(a, a, a), lambda: a @ a[0], lambda: a[0] @ a[0]):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+            call()
+    assert tl.addr(~a, a[0], a[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [tl.float16, tl.bfloat16])
+def test_16_bit_products_are_summed_in_float32(dtype):
+    a = tl.ones(1, 4096, dtype=dtype)
+    assert (a @ a.t()).item() == 4096  # a float16 sum would stop at 2048
+    assert (a[0] @ a[0]).item() == 4096
+
+
+def test_cross():
+    x, y = tl.tensor([1.0, 0, 0]), tl.tensor([0.0, 1, 0])
+    assert tl.linalg.cross(x, y).tolist() == [0, 0, 1]
+    a, b = RNG.standard_normal((2, 4, 3))
+    np.testing.assert_allclose(tl.linalg.cross(tl.tensor(a), tl.tensor(b)).numpy(), np.cross(a, b))
+    with pytest.raises(RuntimeError, match="must have length 3"):
+        tl.linalg.cross(tl.ones(2), tl.ones(2))
+
+
+def test_kron_inner_vdot_tensordot():
+    a, b = RNG.standard_normal((2, 3)), RNG.standard_normal((4, 1, 2))
+    np.testing.assert_allclose(tl.kron(tl.tensor(a), tl.tensor(b)).numpy(), np.kron(a, b))
+    np.testing.assert_allclose(tl.inner(tl.tensor(a), tl.tensor(a)).numpy(), np.inner(a, a))
+    z = np.array([1 + 2j, 3 - 1j])
+    assert tl.vdot(tl.tensor(z), tl.tensor(z)).item() == np.vdot(z, z)
+    t = tl.tensordot(tl.tensor(A), tl.tensor(B), dims=([0, 2], [0, 1]))
+    np.testing.assert_allclose(t.numpy(), np.tensordot(A, B, ([0, 2], [0, 1])))
+    one = tl.tensordot(tl.ones(1, 2), tl.ones(3, 2), dims=([0], [0]))  # 1 goes with 3
+    assert one.tolist() == [[3, 3], [3, 3]]
+
+
+def test_chains_take_the_cheapest_order():
+    parts = [RNG.standard_normal(s) for s in ((10, 2), (2, 30), (30, 3), (3,))]
+    r = tl.linalg.multi_dot([tl.tensor(p) for p in parts])
+    np.testing.assert_allclose(r.numpy(), np.linalg.multi_dot(parts))
+    with pytest.raises(RuntimeError, match="at least 2 tensors"):
+        tl.linalg.multi_dot([tl.ones(2, 2)])
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        tl.linalg.multi_dot([tl.ones(2, 2), tl.ones(3, 2)])
+
+
+def test_distances_of_all_pairs():
+    x, y = RNG.standard_normal((30, 3)), RNG.standard_normal((4, 3))
+    difference = x[:, None] - y
+    for p in (0.5, 1.0, 2.0, 3.0, np.inf):
+        expected = np.linalg.norm(difference, ord=p, axis=-1)
+        found = tl.cdist(tl.tensor(x), tl.tensor(y), p=p)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10)
+    i, j = np.triu_indices(4, 1)
+    np.testing.assert_allclose(
+        tl.pdist(tl.tensor(y)).numpy(), np.linalg.norm(y[i] - y[j], axis=1), rtol=1e-12
+    )
+    near = tl.tensor(y, requires_grad=True)
+    tl.cdist(near, near).sum().backward()  # the distance of a row to itself has the subgradient 0
+    assert tl.isfinite(near.grad).all()
+
+
+def test_covariances():
+    x = RNG.standard_normal((3, 6))
+    f, a = np.array([1, 2, 1, 3, 1, 2]), RNG.random(6)
+    found = tl.cov(tl.tensor(x), fweights=tl.tensor(f), aweights=tl.tensor(a))
+    np.testing.assert_allclose(found.numpy(), np.cov(x, fweights=f, aweights=a))
+    np.testing.assert_allclose(tl.corrcoef(tl.tensor(x)).numpy(), np.corrcoef(x))
+
+
+def test_trapezoids_and_differences():
+    x = np.sort(RNG.random(7))
+    y = RNG.standard_normal((2, 7))
+    t = tl.tensor(y)
+    np.testing.assert_allclose(tl.trapezoid(t, tl.tensor(x)).numpy(), np.trapezoid(y, x))
+    np.testing.assert_allclose(tl.trapezoid(t, dx=0.5).numpy(), np.trapezoid(y, dx=0.5))
+    total = tl.cumulative_trapezoid(t, tl.tensor(x))[:, -1]
+    np.testing.assert_allclose(total.numpy(), np.trapezoid(y, x))
+    for order in (1, 2):
+        found = tl.gradient(t, spacing=(tl.tensor(x),), dim=1, edge_order=order)[0]
+        np.testing.assert_allclose(found.numpy(), np.gradient(y, x, axis=1, edge_order=order))
+        even = tl.gradient(t, spacing=2.0, dim=1, edge_order=order)[0]
+        np.testing.assert_allclose(even.numpy(), np.gradient(y, 2.0, axis=1, edge_order=order))
+
+
+def test_renorm_scales_long_slices_only():
+    x = tl.tensor([[3.0, 4.0], [0.3, 0.4]])
+    r = tl.renorm(x, 2, 0, 1.0)
+    np.testing.assert_allclose(r.numpy(), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+    with pytest.raises(RuntimeError, match="maxnorm"):
+        tl.renorm(x, 2, 0, -1.0)

@@ -1,0 +1,190 @@
+"""Tensors that are no strided arrays: sparse and (next) quantized ones. The seam they dock on.
+
+Note [Exotic tensors]
+~~~~~~~~~~~~~~~~~~~~~
+An exotic tensor is an instance of a hidden subclass of Tensor that derives from `Exotic`. Its `_a`
+is a small object that knows `shape`, `ndim`, `size`, `dtype`, `itemsize` and holds the tensors it
+is made of; its kind (`kind.exotic_kind`) is never plain, direct or fast. That costs dense tensors
+nothing: every generated call already asks whether its operands are of class Tensor or Parameter,
+and leaves for `modes.odd` if not. `odd` asks here. So an exotic class needs no change anywhere:
+
+- operators: `@exotic("SparseCPU", "mm", "cat")` enters a Python function with the parameters of
+  the operator's schema, all by position ("sum.dim_IntList" is one overload). It calls other
+  operators on the components, so that derivatives follow; where PyTorch's gradient has another
+  form, `record` puts a node on the tape. An entry "add_into" is for dense.add_(exotic).
+- composites without an entry run their body. Any other operator raises what `refuse` of the class
+  says, as a rule PyTorch's NotImplementedError with operator and backend.
+- methods, properties, in-place forms: define them on the class (`@exotic_method` outside its body).
+- functions whose face looks into arrays (`zeros_like`): an entry under the face's name. Only the
+  generated functions of such names ask for the class of their first argument.
+- `torch.zeros(layout=…)`: `LAYOUTS` has a maker for each layout.
+
+`type(x) is torch.Tensor` is False for them (isinstance is True, and the class calls itself Tensor):
+the price for not asking on hot paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from torchlab._core.dispatch import compute, modes
+from torchlab._core.tape import NOGRAD, RELEASED, TLS, Node, edge_of, save, unpack
+from torchlab._core.tensor import Tensor
+
+TABLES: dict[str, dict[str, Any]] = {}  # backend, as PyTorch calls it → operator → function
+CLASSES: dict[str, list[type]] = {}  # backend → its classes
+FACES: set[str] = set()  # functions that look for exotic arguments
+LAYOUTS: dict[Any, Any] = {}  # layout → maker(name, shape, dtype, device, requires_grad)
+
+
+class Exotic(Tensor):
+    """The base of hidden classes of tensors. `backend` is PyTorch's name of the dispatch key."""
+
+    __slots__ = ()
+    _exotic = True
+    backend = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = "Tensor"
+        cls.__module__ = Tensor.__module__
+        CLASSES.setdefault(cls.backend, []).append(cls)
+
+    @classmethod
+    def refuse(cls, name: str, pointwise: bool, tensors: Sequence[Tensor]) -> NoReturn:
+        """Raise PyTorch's error for an operator that there is not for this class."""
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}' with arguments from the '{cls.backend}' backend. There"
+            f" is no such operator for {cls.backend}; convert the tensor to a strided one first"
+            " (to_dense(), dequantize()) if memory allows."
+        )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """PyTorch's protocol: here only the sign for `modes.overriding` not to pass this class."""
+        op = getattr(func, "op", None)
+        if op is not None and not kwargs:
+            return call(op, args)
+        return func(*args, **(kwargs or {}))
+
+
+def find(args: Sequence[Any]) -> list[Any]:
+    """The exotic tensors among arguments, in lists too."""
+    found: list[Any] = []
+    for x in args:
+        for y in x if type(x) in (list, tuple) else (x,):
+            if isinstance(y, Exotic):
+                found.append(y)
+    return found
+
+
+def call(op: Any, args: Sequence[Any]) -> Any:
+    """Run an operator that has an exotic operand."""
+    tensors = find(args)
+    for t in tensors:
+        table = TABLES.get(t.backend, {})
+        f = table.get(f"{op.name}.{op.overload}") or table.get(op.name)
+        if f is not None:
+            return f(*args)
+    if op.family == "composite":
+        return op.decompose(*args)
+    pointwise = op.family in ("unary", "binary", "pointwise")
+    return type(tensors[0]).refuse(op.name, pointwise, tensors)
+
+
+modes.exotic_call.append(call)
+
+
+def into(op: Any, operands: Sequence[Any], values: Any, out: Any) -> Any:
+    """A write into a dense tensor with an exotic operand: the entry `<operator>_into`."""
+    t = find(operands)[0]
+    f = TABLES[t.backend].get(f"{op.name}_into")
+    if f is None or out is None:
+        return type(t).refuse(f"{op.name}_", True, [t])
+    return f(op, operands, values, out)
+
+
+compute.exotic_into.append(into)
+
+
+def exotic(backend: str, *names: str, face: bool = False) -> Callable[[Any], Any]:
+    """Enter the decorated function as the operator `names` of a backend. `face`: as the function of
+    that name, too, whose declaration looks into arrays."""
+
+    def declare(fn: Any) -> Any:
+        table = TABLES.setdefault(backend, {})
+        for name in names:
+            if name in table:
+                raise RuntimeError(f"{backend}: '{name}' is entered twice")
+            table[name] = fn
+            if face:
+                FACES.add(name)
+        return fn
+
+    return declare
+
+
+def exotic_method(backend: str, *names: str) -> Callable[[Any], Any]:
+    """Let the decorated function be a method of all classes of a backend."""
+
+    def declare(fn: Any) -> Any:
+        for cls in CLASSES[backend]:
+            for name in names:
+                setattr(cls, name, fn)
+        return fn
+
+    return declare
+
+
+def exotic_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The function `name` of an exotic first argument."""
+    t = args[0]
+    f = TABLES[t.backend].get(name)
+    if f is None:
+        return type(t).refuse(name, False, [t])
+    return f(*args, **kwargs)
+
+
+# ---- the tape -----------------------------------------------------------------------------------
+
+
+class ExoticNode(Node):
+    """A step of the tape with a Python function as its gradient. `saved` goes to it as tensors:
+    dense ones are checked for writes, as those of the generated nodes are."""
+
+    __slots__ = ("backward", "saved")
+    saves = ("backward", "saved")
+
+    def apply(self, g: Any) -> Any:
+        if self.backward is RELEASED:
+            unpack(RELEASED, self)
+        values = [unpack(x, self) if type(x) is tuple else x for x in self.saved]
+        r = self.backward(g, *values)
+        return r if type(r) is tuple else (r,)
+
+
+_node_classes: dict[str, type] = {}
+
+
+def record(name: str, result: Any, inputs: Sequence[Any], backward: Any, *saved: Any) -> Any:
+    """Make a node called `name` the history of `result`, if one of `inputs` wants gradients and the
+    tape records. `backward(g, *saved)` gives one gradient for each input. Returns the result."""
+    if NOGRAD and not TLS.grad or not result._k.differentiable:
+        return result
+    edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in inputs)
+    if all(e is None for e in edges):
+        return result
+    cls = _node_classes.get(name)
+    if cls is None:
+        cls = _node_classes[name] = type(
+            name, (ExoticNode,), {"__slots__": (), "__module__": "torchlab.autograd"}
+        )
+    node: Any = cls()
+    node.next = edges
+    node.backward = backward
+    node.saved = [
+        x if isinstance(x, Exotic) or not isinstance(x, Tensor) else save(x) for x in saved
+    ]
+    node.shape, node.k = result._a.shape, result._k
+    result._e = node
+    return result

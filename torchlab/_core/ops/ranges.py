@@ -1,0 +1,299 @@
+"""Sequences of numbers, and matrices made of them: arange, linspace, logspace, eye, vander.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#creation-ops
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import device as devices
+from torchlab._core import dtype as dt
+from torchlab._core.dispatch import compute
+from torchlab._core.dispatch.op import face
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._making import finish, into_out
+from torchlab._core.tensor import Tensor
+
+
+def _number(x: Any, name: str, what: str) -> Any:
+    """A Python number, or the one element of a tensor."""
+    if isinstance(x, Tensor):
+        return x.item()  # type: ignore[attr-defined]
+    if not isinstance(x, (bool, int, float, complex, np.number, np.bool_)):
+        raise TypeError(f"{name}(): argument '{what}' must be Number, not {type(x).__name__}")
+    return x
+
+
+def _refuse(d: dt.dtype, name: str, *, also_complex: bool) -> None:
+    if d.category == dt.BOOL or (also_complex and d.is_complex):
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{d.scalar_name}'")
+
+
+def _whole(x: Any, d: dt.dtype) -> int:
+    """The number cut off to an integer that `d` can hold."""
+    n, info = int(x), np.iinfo(d.np)
+    if n < 0 and n == x and info.min == 0 and n >= -info.max:
+        return n + info.max + 1  # C's rule for unsigned numbers
+    if not info.min <= n <= info.max:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow: {x}")
+    return n
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError(
+            f"upper bound and lower bound inconsistent with step sign: {start} -> {end} by {step}"
+        )
+
+
+def _steps(n: int, start: Any, step: Any, d: dt.dtype) -> np.ndarray:
+    """start, start + step …: integers are cut off before they are added, as PyTorch does."""
+    if d.category == dt.INT:
+        return (np.arange(n, dtype=np.int64) * int(step) + int(start)).astype(d.np)
+    return (np.arange(n, dtype=np.float64) * step + start).astype(d.np)
+
+
+def _delivered(a: np.ndarray, device: Any, out: Any, requires_grad: bool) -> Any:
+    t = compute.wrap_on(a, devices.as_device(device))
+    return into_out(t, out) if out is not None else finish(t, requires_grad)
+
+
+def _type_of(values: Any, dtype: Any, out: Any) -> dt.dtype:
+    if dtype is not None:
+        return dtype
+    if out is not None:
+        return out._k.dtype
+    integers = all(isinstance(x, (int, np.integer)) for x in values)
+    return dt.int64 if integers else dt.get_default_dtype()
+
+
+@face("arange", method=False)
+def arange(
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """start, start + step, … below end."""
+    if end is None:
+        start, end = None, start
+    if end is None:
+        raise TypeError("arange() missing 1 required argument: 'end'")
+    start = 0 if start is None else start
+    given = (("start", start), ("end", end), ("step", step))
+    start, end, step = (_number(x, "arange", what) for what, x in given)
+    d = _type_of((start, end, step), dtype, out)
+    _refuse(d, "arange", also_complex=True)
+    _check_range(start, end, step)
+    if d is dt.int64:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero: an int64 range counts in whole numbers")
+        for x in (start, end, step):
+            if not -(2**63) <= x < 2**63:
+                raise OverflowError(f"arange(): {x} does not fit into int64")
+    if all(isinstance(x, int) for x in (start, end, step)):
+        n = max(0, -((start - end) // step))
+    else:
+        n = max(0, math.ceil((end - start) / step))
+    dev = devices.as_device(device)
+    if dev.type == "meta":
+        return finish(compute.empty((n,), d, dev), requires_grad)
+    return _delivered(_steps(n, start, step, d), dev, out, requires_grad)
+
+
+@face("range", method=False)
+def range_(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """start, start + step, … up to end, which is included. Deprecated: see `arange`."""
+    warnings.warn(
+        "torch.range is deprecated because it includes its end, unlike Python's range. Use"
+        " torch.arange, which gives values in [start, end).",
+        stacklevel=2,
+    )
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    given = (("start", start), ("end", end), ("step", step))
+    start, end, step = (_number(x, "range", what) for what, x in given)
+    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
+    _refuse(d, "range", also_complex=True)
+    _check_range(start, end, step)
+    if d.category == dt.INT and int(step) == 0:
+        raise RuntimeError("step must be nonzero: a range of integers counts in whole numbers")
+    if d.category == dt.INT:
+        start, end, step = (_whole(x, d) for x in (start, end, step))
+    n = math.floor((end - start) / step) + 1
+    return _delivered(_steps(n, start, step, d), device, out, requires_grad)
+
+
+# ---- given the number of steps ------------------------------------------------------------------
+
+
+def _ends(start: Any, end: Any, steps: Any, name: str) -> tuple[Any, Any, int]:
+    for what, x in (("start", start), ("end", end)):
+        if isinstance(x, Tensor) and x._a.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with"
+                f" {x._a.ndim} dimension(s)."
+            )
+    if isinstance(steps, bool) or not hasattr(steps, "__index__"):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: steps must be int, not"
+            f" {type(steps).__name__}"
+        )
+    steps = int(steps.__index__())
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    return _number(start, name, "start"), _number(end, name, "end"), steps
+
+
+def _fused(x: Any, n: np.ndarray, y: Any) -> np.ndarray:
+    """x · n + y, rounded once as a fused multiply-add does, for integers n: truncated to integers
+    the last bit decides. (Dekker: A floating-point technique for extending the available precision,
+    1971.)"""
+    x, y, n = np.float64(x), np.float64(y), n.astype(np.float64)
+    product = x * n
+    high = x * 134217729.0  # 2^27 + 1 splits x into halves whose products are exact
+    high = high - (high - x)
+    lost = (high * n - product) + (x - high) * n
+    total = product + y
+    part = total - product
+    return total + ((product - (total - part)) + (y - part) + lost)
+
+
+def _spread(start: Any, end: Any, steps: int, d: dt.dtype) -> np.ndarray:
+    """From both ends, as PyTorch, in the result's own precision."""
+    if d.category == dt.INT:
+        start = _whole(start, d) if steps else 0
+        end = _whole(end, d) if steps > 1 else start
+    w = d.np.type if d.category > dt.INT else np.float64
+    if steps == 1:
+        return np.array([start], w)
+    step = w((w(end) - w(start)) / w(max(steps - 1, 1)))
+    i = np.arange(steps)
+    if w in (np.float32, np.float64):
+        up, down = _fused(step, i, w(start)), _fused(-step, steps - 1 - i, w(end))
+    else:
+        up, down = w(start) + step * i.astype(w), w(end) - step * (steps - 1 - i).astype(w)
+    return np.where(i < steps // 2, up, down).astype(w)
+
+
+def _spread_type(start: Any, end: Any, steps: int, dtype: Any, out: Any, name: str) -> dt.dtype:
+    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
+    if dtype is None and out is None and any(isinstance(x, complex) for x in (start, end)):
+        d = d.to_complex()
+    if steps > 1:
+        _refuse(d, name, also_complex=False)
+    return d
+
+
+@face("linspace", method=False)
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """`steps` values from start to end, both included."""
+    start, end, steps = _ends(start, end, steps, "linspace")
+    d = _spread_type(start, end, steps, dtype, out, "linspace")
+    return _delivered(_spread(start, end, steps, d).astype(d.np), device, out, requires_grad)
+
+
+@face("logspace", method=False)
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """`steps` powers of `base` whose exponents go from start to end, both included."""
+    start, end, steps = _ends(start, end, steps, "logspace")
+    d = _spread_type(start, end, steps, dtype, out, "logspace")
+    exponents = _spread(start, end, steps, d)
+    wide = exponents.astype(np.complex128 if d.is_complex else np.float64)
+    a = np.power(wide.dtype.type(base), wide)
+    return _delivered(a.astype(d.np), device, out, requires_grad)
+
+
+# ---- matrices -----------------------------------------------------------------------------------
+
+
+@face("eye", method=False)
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """Ones on the diagonal, zeros elsewhere."""
+    m = n if m is None else m
+    for what, x in (("n", n), ("m", m)):
+        if not hasattr(x, "__index__"):
+            raise TypeError(f"eye(): argument '{what}' must be int, not {type(x).__name__}")
+        if x < 0:
+            raise RuntimeError(f"{what} must be greater or equal to 0, got {x}")
+    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
+    return _delivered(np.eye(n, m, dtype=d.np), device, out, requires_grad)
+
+
+@face("vander", method=False)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of a vector's elements as columns: x^(N−1) … x^0, or the other way round; shape
+    (len(x), N), N = len(x) by default."""
+    if x._a.ndim != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, got shape {list(x._a.shape)}.")
+    n = x._a.shape[0]
+    columns = n if N is None else N
+    if columns < 0:
+        raise RuntimeError(f"N must be non-negative, got {columns}.")
+    d = dt.int64 if x._k.dtype.category <= dt.INT else x._k.dtype
+    ones = aten.new_ones(x, (n, min(columns, 1)), dtype=d)
+    if columns < 2:
+        return ones
+    repeated = aten.expand(aten.unsqueeze(aten.to(x, d), 1), (n, columns - 1))
+    powers = aten.cat([ones, aten.cumprod(repeated, 1)], 1)
+    return powers if increasing else aten.flip(powers, (1,))

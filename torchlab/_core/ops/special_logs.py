@@ -1,0 +1,98 @@
+"""Logarithms with a factor, a base or a guard: xlogy, logit, logaddexp2 and others.
+
+Source of the semantics: https://docs.pytorch.org/docs/2.13/special.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.dispatch.op import binary, pointwise, unary
+from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._special import floating, scipy_kernel
+from torchlab._core.ops.kernels import into
+
+binary(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    scipy_kernel("xlogy"),
+    promote=floating("xlogy_cpu"),
+    spaces=("torch", "special"),
+    vjp={
+        "self": "g * log(other).masked_fill((self == 0) & (other <= 0), 0)",
+        "other": "g * (self / other)",
+    },
+    doc="self · ln(other); 0 where self is 0.",
+)
+binary(
+    "xlog1py(Tensor self, Tensor other) -> Tensor",
+    scipy_kernel("xlog1py"),
+    promote=floating("xlog1py_cpu"),
+    spaces=("special",),
+    method=False,
+    inplace=False,
+    vjp={
+        "self": "g * log1p(other).masked_fill((self == 0) & (other <= -1), 0)",
+        "other": "g * (self / (other + 1))",
+    },
+    grad_name="SpecialXlog1PyBackward0",
+    doc="self · ln(1 + other); 0 where self is 0.",
+)
+binary(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    lambda xp, a, b, out=None: xp.logaddexp2(a, b, out=out),
+    promote=floating("logaddexp2_cpu", ints=False),
+    numbers=(),
+    inplace=False,
+    vjp={
+        "self": "g / (1 + exp2(other - self))",
+        "other": "g / (1 + exp2(self - other))",
+    },
+    doc="log₂(2^self + 2^other).",
+)
+
+
+@pointwise(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    promote=floating("logit_cpu"),
+    spaces=("torch", "special"),
+    numbers=(),
+    vjp={"self": "logit_backward(g, self, eps)"},
+)
+def logit(xp: Any, a: Any, eps: float | None, out: Any = None) -> Any:
+    """ln(x / (1 − x)); x is first brought into [eps, 1 − eps] if eps is given."""
+    if eps is not None:
+        low = a.dtype.type(eps)
+        a = xp.minimum(xp.maximum(a, low), 1 - low)
+    return into(xp.log(a / (1 - a)), out)
+
+
+@vjp_helper
+def logit_backward(g: Any, x: Any, eps: float | None) -> Any:
+    """1 / (x (1 − x)); NaN outside the domain, or 0 outside the bounds."""
+    low, outside = (0.0, float("nan")) if eps is None else (eps, 0.0)
+    inside = (x >= low) & (x <= 1 - low)
+    return aten.where(inside, g / (x * (1 - x)), outside)
+
+
+def _sinc(xp: Any, a: Any, out: Any = None) -> Any:
+    return into(xp.sinc(a).astype(a.dtype), out)
+
+
+unary(
+    "sinc",
+    _sinc,
+    promote=floating("sinc_cpu", complex=True),
+    spaces=("torch", "special"),
+    vjp={"self": "sinc_backward(g, self)"},
+    doc="sin(πx) / (πx); 1 at 0.",
+)
+
+
+@vjp_helper
+def sinc_backward(g: Any, x: Any) -> Any:
+    """(πx cos πx − sin πx) / (πx²), whose limit at 0 is 0."""
+    t = x * np.pi
+    slope = (t * aten.cos(t) - aten.sin(t)) / (t * x)
+    return g * aten.where(x == 0, 0.0, aten.conj(slope))
