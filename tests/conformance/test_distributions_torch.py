@@ -325,3 +325,30 @@ def test_bad_arguments(call: Callable[[Any], Any]) -> None:
     assert isinstance(mine, tuple)
     assert mine[0] == other[0]
     assert mine[1][:33] == other[1][:33]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.zeros(3, 4).T.uniform_(),
+        lambda t: t.zeros(6, 4).T.normal_(),
+        lambda t: t.zeros(2, 3, 4).permute(2, 0, 1).exponential_(),
+        lambda t: t.zeros(3, 8)[:, ::2].T.cauchy_(),
+        lambda t: t.zeros(3, 4).T.bernoulli_(0.5),
+        lambda t: t.zeros(3, 4).T.bernoulli_((t.arange(12.0).reshape(4, 3) + 1) / 13),
+        lambda t: t.bernoulli((t.arange(12.0).reshape(3, 4).T + 1) / 13),
+        lambda t: t.zeros(2, 3, 4, 4).to(memory_format=t.channels_last).normal_(),
+        lambda t: t.nn.functional.dropout(t.ones(2, 3, 4, 4).to(memory_format=t.channels_last)),
+        lambda t: t.randint_like(t.zeros(3, 4).T, 2, 9),
+        lambda t: t._standard_gamma((t.arange(12.0).reshape(3, 4) + 1).T),
+        lambda t: t.poisson((t.arange(12.0).reshape(3, 4) + 1).T),
+        lambda t: t.zeros(30, dtype=t.complex64).normal_(2, 3),
+        lambda t: t.zeros(3, 4, dtype=t.complex64).T.uniform_(),
+    ],
+)
+def test_tensors_are_filled_in_the_order_of_their_memory(call: Callable[[Any], Any]) -> None:
+    torch.manual_seed(1)
+    torchlab.manual_seed(1)
+    mine, other = call(torchlab), call(torch)
+    assert tuple(mine.stride()) == tuple(other.stride())
+    np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)

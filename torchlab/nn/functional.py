@@ -169,7 +169,7 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     if out is not None:
         return _activation.log_sigmoid.out(input, out=out)
-    return _activation.log_sigmoid.call(input)
+    return _activation.log_sigmoid.call(aten.contiguous(input))  # row-major, as PyTorch's result
 
 
 def _implicit_dim(name: str, ndim: int) -> int:

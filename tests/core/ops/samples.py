@@ -379,4 +379,16 @@ def declared() -> list[Op]:
     ]
 
 
-__all__ = ["ARGUMENTS", "FLAT", "LEFT_OUT", "PREPARED", "SHAPE_FROM_DATA", "SYMMETRIC", "WELL_DEFINED", "declared", "make", "samples", "specs"]
+__all__ = [
+    "ARGUMENTS",
+    "FLAT",
+    "LEFT_OUT",
+    "PREPARED",
+    "SHAPE_FROM_DATA",
+    "SYMMETRIC",
+    "WELL_DEFINED",
+    "declared",
+    "make",
+    "samples",
+    "specs",
+]

@@ -195,6 +195,24 @@ def test_sgd_with_a_sparse_gradient():
     )
 
 
+def test_saved_tensors_hooks_and_a_write_after_saving():
+    x = torch.eye(3).to_sparse().requires_grad_()
+    seen = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (seen.append(1), t)[1], lambda t: t):
+        y = torch.sparse.mm(x, torch.ones(3, 2, requires_grad=True) * 2)
+    y.sum().backward()
+    assert seen and x.grad.values().tolist() == [4.0] * 3
+    d = torch.ones(3, 2, requires_grad=True) * 2
+    y = torch.sparse.mm(x, d)
+    d.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        z = (x * 2).to_dense().sum()
+        z.backward()
+        z.backward()
+
+
 # ---- the seam -----------------------------------------------------------------------------------
 
 

@@ -15,8 +15,8 @@ and leaves for `modes.odd` if not. `odd` asks here. So an exotic class needs no 
 - composites without an entry run their body. Any other operator raises what `refuse` of the class
   says, as a rule PyTorch's NotImplementedError with operator and backend.
 - methods, properties, in-place forms: define them on the class (`@exotic_method` outside its body).
-- functions whose face looks into arrays (`zeros_like`): an entry under the face's name. Only the
-  generated functions of such names ask for the class of their first argument.
+- functions whose face looks into arrays (`zeros_like`): an entry under the face's name, with
+  `face=True`; `modes.face_odd` finds it.
 - `torch.zeros(layout=…)`: `LAYOUTS` has a maker for each layout.
 
 `type(x) is torch.Tensor` is False for them (isinstance is True, and the class calls itself Tensor):
@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from torchlab._core.dispatch import compute, modes
+from torchlab._core.dispatch import compute, modes, writes
 from torchlab._core.tape import NOGRAD, RELEASED, TLS, Node, edge_of, save, unpack
 from torchlab._core.tensor import Tensor
 
@@ -58,6 +58,10 @@ class Exotic(Tensor):
             f" is no such operator for {cls.backend}; convert the tensor to a strided one first"
             " (to_dense(), dequantize()) if memory allows."
         )
+
+    def write_out(self, out: Any, name: str) -> Any:
+        """Let `out` hold what this tensor holds, for `out=`."""
+        raise NotImplementedError(f"{name}(): out= is not there for {self.backend}")
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -107,6 +111,30 @@ def into(op: Any, operands: Sequence[Any], values: Any, out: Any) -> Any:
 compute.exotic_into.append(into)
 
 
+def into_out(op: Any, args: Sequence[Any], out: Any) -> Any:
+    """`out=` of a pointwise operator."""
+    return deliver(op, (out,), (op.core(*args),))
+
+
+def deliver(op: Any, outs: Sequence[Any], made: Sequence[Any]) -> Any:
+    """Let the `outs` hold what was made; each must be of the layout of its result."""
+    for o, r in zip(outs, made, strict=True):
+        if type(r) is not type(o):
+            raise RuntimeError(
+                f"{op.name}(): the result has layout {r.layout}, but out= has {o.layout}"
+            )
+    for o, r in zip(outs, made, strict=True):
+        if r._exotic:
+            r.write_out(o, op.name)
+        else:
+            o.resize_(r.shape).copy_(r)
+    return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+writes.exotic_out.append(into_out)
+writes.exotic_delivered.append(deliver)
+
+
 def exotic(backend: str, *names: str, face: bool = False) -> Callable[[Any], Any]:
     """Enter the decorated function as the operator `names` of a backend. `face`: as the function of
     that name, too, whose declaration looks into arrays."""
@@ -137,12 +165,17 @@ def exotic_method(backend: str, *names: str) -> Callable[[Any], Any]:
 
 
 def exotic_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The function `name` of an exotic first argument."""
+    """The function `name` of an exotic first argument; NotImplemented if its face will do."""
+    if name not in FACES:
+        return NotImplemented
     t = args[0]
     f = TABLES[t.backend].get(name)
     if f is None:
         return type(t).refuse(name, False, [t])
     return f(*args, **kwargs)
+
+
+modes.exotic_call.append(exotic_face)
 
 
 # ---- the tape -----------------------------------------------------------------------------------
@@ -158,7 +191,7 @@ class ExoticNode(Node):
     def apply(self, g: Any) -> Any:
         if self.backward is RELEASED:
             unpack(RELEASED, self)
-        values = [unpack(x, self) if type(x) is tuple else x for x in self.saved]
+        values = [x if isinstance(x, Tensor) else unpack(x, self) for x in self.saved]
         r = self.backward(g, *values)
         return r if type(r) is tuple else (r,)
 

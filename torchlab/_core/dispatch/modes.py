@@ -144,6 +144,8 @@ def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     arguments' classes. NotImplemented if there are none."""
     handlers = [x for x in overriding(args) if not _is_exotic(x)]
     if not handlers:
+        if args and _is_exotic(args[0]) and not face.out:
+            return exotic_call[1](face.name, args, kwargs)
         return NotImplemented
     types = tuple({type(y): None for y in handlers})
     for x in handlers:
@@ -156,7 +158,7 @@ def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     )
 
 
-exotic_call: list[Any] = []  # torchlab._core.dispatch.exotic puts its call here
+exotic_call: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
 
 
 def _is_exotic(x: Any) -> bool:

@@ -76,8 +76,13 @@ vjp_helpers: dict[str, Callable[..., Any]] = {}  # names that vjp formulas may u
 
 
 def vjp_helper(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the vjp formulas of all families use `fn` by its name."""
-    vjp_helpers[fn.__name__] = fn
+    """Let the vjp formulas of all families use `fn` by its name, which they share."""
+    other = vjp_helpers.setdefault(fn.__name__, fn)
+    if other is not fn:
+        raise RuntimeError(
+            f"two helpers of formulas are called '{fn.__name__}': in {other.__module__} and"
+            f" {fn.__module__}"
+        )
     return fn
 
 

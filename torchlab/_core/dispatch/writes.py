@@ -270,9 +270,15 @@ def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
     out._a, out._k, out._s, out._v = fresh._a, fresh._k, fresh._s, None
 
 
+exotic_out: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
+exotic_delivered: list[Any] = []
+
+
 def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     tensors = [x for x in operands if isinstance(x, Tensor)]
     prepare_out(op, out, tensors)
+    if out._exotic:  # Note [Exotic tensors]
+        return exotic_out[0](op, (*operands, *values), out)
     check_cast(op, result_dtypes(op, operands)[1], out._k.dtype)
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
     if shape == out._a.shape:
@@ -319,6 +325,8 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
             f"{op.name}(): argument 'out' must be {len(made)} tensor(s), but got {len(outs)}"
         )
     for o, r in zip(outs, made, strict=True):
+        if o._exotic or r._exotic:
+            return exotic_delivered[0](op, outs, made)
         check_cast(op, r._k.dtype, o._k.dtype)
         if "out_same_dtype" in tags and r._k.dtype is not o._k.dtype:
             raise RuntimeError(
@@ -343,7 +351,7 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
 
 def unrecorded(x: Any) -> Any:
     if isinstance(x, Tensor) and x._e is not None:
-        r = _new(Tensor)
+        r = _new(type(x) if x._exotic else Tensor)
         r._a, r._k, r._s, r._v = x._a, x._k, x._s, x._v
         r._e = r._g = None
         return r

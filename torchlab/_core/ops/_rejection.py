@@ -22,24 +22,27 @@ import numpy as np
 from torchlab._core.generator import Generator
 
 _BLOCK = 1 << 16
+_FEW = 24
 
 
 class Uniforms:
     """A context that gives a function for the next number in [0, 1), 53 bits each.
 
-    Blocks are drawn ahead; at the end the generator stands after the last number that was used.
-    Meanwhile it is locked.
+    Blocks are drawn ahead (but for a few numbers); at the end the generator stands after the last
+    one that was used. Meanwhile it is locked.
     """
 
     def __init__(self, generator: Generator, expected: int) -> None:
         self._generator = generator
-        self._size = min(max(expected, 16), _BLOCK)
+        self._size = min(expected, _BLOCK)
         self._drawn = 0
         self._block: Any = iter(())
 
     def __enter__(self) -> Callable[[], float]:
         self._generator._lock.acquire()
-        self._before = self._generator.get_state()
+        if self._size <= _FEW:
+            return lambda: self._generator._u53(1).item()
+        self._before = self._generator._ready()._bit_generator.state
         return chain.from_iterable(self._blocks()).__next__
 
     def _blocks(self) -> Iterator[Iterator[float]]:
@@ -50,10 +53,9 @@ class Uniforms:
 
     def __exit__(self, *error: object) -> None:
         generator = self._generator
-        normal = generator._next_normal
-        generator.set_state(self._before)
-        generator.words64(self._drawn - self._block.__length_hint__())
-        generator._next_normal = normal
+        if self._drawn:
+            generator._ready()._bit_generator.state = self._before
+            generator.words64(self._drawn - self._block.__length_hint__())
         generator._lock.release()
 
 

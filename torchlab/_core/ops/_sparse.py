@@ -213,8 +213,11 @@ class Sparse(exotic.Exotic):
         return self._a.layout is COO
 
     @property
-    def is_sparse_csr(self) -> bool:
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
         return self._a.layout is CSR
+
+    def write_out(self, out: Any, name: str) -> Any:
+        return replace(out, self, name)
 
 
 class SparseCoo(Sparse):

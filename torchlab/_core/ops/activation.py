@@ -475,8 +475,6 @@ def rrelu(
 
 
 @face("rrelu_", method=False, spaces=_TORCH_F)
-def rrelu_(
-    self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
-) -> Any:
+def rrelu_(self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
     """In-place `rrelu`."""
     return rrelu.function(self, lower, upper, training, inplace=True)

@@ -378,7 +378,10 @@ def _sign(xp: Any, a: Any, out: Any = None) -> Any:
     if a.dtype == np.bool_:
         return into(a, out) if out is not None else a.copy()
     if a.dtype.kind == "c":
-        return into(xp.where(a == 0, a, a / xp.absolute(a)), out)  # NaN at infinity
+        size = xp.absolute(a)
+        r = xp.zeros(a.shape, a.dtype)
+        r.real, r.imag = a.real / size, a.imag / size  # each part for itself: NaN at infinity
+        return into(xp.where(size == 0, a, r), out)
     if a.dtype.kind == "f":
         return into((a > 0).astype(a.dtype) - (a < 0), out)  # 0 for NaN
     return xp.sign(a, out=out)

@@ -56,7 +56,7 @@ def cov(self: Any, *, correction: int = 1, fweights: Any = None, aweights: Any =
         w = aweights if w is None else w * aweights
     total = n if w is None else aten.sum(w)
     if w is not None and (not n or total.item() == 0):
-        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = aten.div(aten.sum(x if w is None else x * w, 1), total)
     if w is not None and aweights is not None and correction:
         norm = total - correction * aten.sum(w * aweights) / total

@@ -180,6 +180,10 @@ def empty_like(
     memory_format: Any = None,
 ) -> Any:
     """Uninitialised, with the size and memory format of `input`."""
+    if layout is not None and layout is not strided:
+        d, shape = dtype or self._k.dtype, self._a.shape
+        name = "empty_like"
+        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
     d, dev, strides = _like(self, dtype, device, memory_format)
     return finish(compute.empty(self._a.shape, d, devices.as_device(dev), strides), requires_grad)
 
@@ -197,6 +201,10 @@ def full_like(
     memory_format: Any = None,
 ) -> Any:
     """One value everywhere, with the size, type and memory format of `input`."""
+    if layout is not None and layout is not strided:
+        d, shape = dtype or self._k.dtype, self._a.shape
+        name = "full_like"
+        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     d, dev, strides = _like(self, dtype, device, memory_format)
@@ -217,6 +225,10 @@ def zeros_like(
     memory_format: Any = None,
 ) -> Any:
     """Zeros with the size, type and memory format of `input`."""
+    if layout is not None and layout is not strided:
+        d, shape = dtype or self._k.dtype, self._a.shape
+        name = "zeros"
+        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
     d, dev, strides = _like(self, dtype, device, memory_format)
     return _filled(self._a.shape, 0, d, dev, requires_grad, None, strides)
 
@@ -233,6 +245,10 @@ def ones_like(
     memory_format: Any = None,
 ) -> Any:
     """Ones with the size, type and memory format of `input`."""
+    if layout is not None and layout is not strided:
+        d, shape = dtype or self._k.dtype, self._a.shape
+        name = "ones_like"
+        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
     d, dev, strides = _like(self, dtype, device, memory_format)
     return _filled(self._a.shape, 1, d, dev, requires_grad, None, strides)
 
@@ -253,6 +269,7 @@ def _new(maker: Any) -> Any:
             dtype=dtype or self._k.dtype,
             device=device if device is not None else self._k.device,
             requires_grad=requires_grad,
+            layout=layout,
         )
 
     return method
@@ -281,6 +298,7 @@ def new_full(
         dtype=dtype or self._k.dtype,
         device=device if device is not None else self._k.device,
         requires_grad=requires_grad,
+        layout=layout,
     )
 
 

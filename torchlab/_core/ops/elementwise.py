@@ -14,7 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._special import floating, scipy_kernel, special
-from torchlab._core.ops.kernels import exact, into
+from torchlab._core.ops.kernels import exact, fast, into
 from torchlab._core.tensor import Tensor
 
 
@@ -42,7 +42,24 @@ expm1 = _float("expm1", "g * (conj_of(result) + 1)")
 log = _float("log", "g / conj_of(self)", autocast="float32")
 log2 = _float("log2", "g / (conj_of(self) * 0.6931471805599453)")
 log10 = _float("log10", "g / (conj_of(self) * 2.302585092994046)")
-log1p = _float("log1p", "g / (conj_of(self) + 1)")
+
+
+_NAN = complex(np.nan, np.nan)
+
+
+def _log1p_array(a: Any, out: Any = None) -> Any:
+    r = np.log1p(a, out=out)
+    if a.dtype.kind == "c":  # infinity does not win over NaN
+        r = into(np.where(np.isnan(r.imag) & np.isinf(r.real), _NAN, r).astype(a.dtype), out)
+    return r
+
+
+@fast(_log1p_array)
+def _log1p(xp: Any, a: Any, out: Any = None) -> Any:
+    return xp.log1p(a, out=out) if a.dtype.kind != "c" else _log1p_array(a, out)
+
+
+log1p = _float("log1p", "g / (conj_of(self) + 1)", kernel=_log1p)
 sqrt = _float("sqrt", "g / (2 * conj_of(result))")
 rsqrt = _float(
     "rsqrt",

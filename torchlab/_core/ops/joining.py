@@ -277,9 +277,13 @@ def tensor_split(
     *,
     indices: Any = None,
     sections: Any = None,
+    tensor_indices_or_sections: Any = None,
 ) -> Any:
     """Views of nearly equal parts along a dimension, or of the parts between indices."""
-    given = next((x for x in (indices_or_sections, indices, sections) if x is not None), None)
+    ways = (indices_or_sections, indices, sections, tensor_indices_or_sections)
+    given = next((x for x in ways if x is not None), None)
+    if given is None:
+        raise TypeError("tensor_split() missing 1 required argument: 'indices' or 'sections'")
     if self._a.ndim == 0:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -289,7 +293,13 @@ def tensor_split(
 
 
 def _split_along(name: str, least: int, dim: Any) -> None:
-    def split(self: Any, indices_or_sections: Any) -> Any:
+    def split(
+        self: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
+    ) -> Any:
+        ways = (indices_or_sections, indices, sections)
+        indices_or_sections = next((x for x in ways if x is not None), None)
+        if indices_or_sections is None:
+            raise TypeError(f"{name}() missing 1 required argument: 'indices' or 'sections'")
         n = self._a.ndim
         if n < least:
             raise RuntimeError(

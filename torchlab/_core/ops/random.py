@@ -21,7 +21,7 @@ from torchlab._core.generator import Generator, default_generator
 from torchlab._core.layout import broadcast_shapes
 from torchlab._core.ops._making import finish, into_out, sizes_of
 from torchlab._core.tape import edge_of
-from torchlab._core.tensor import Tensor, preserve_format, strides_of
+from torchlab._core.tensor import Tensor, contiguous_format, preserve_format
 
 
 def generator_of(generator: Any) -> Generator:
@@ -188,6 +188,7 @@ def _like(maker: Any, name: str) -> None:
         layout: Any = None,
         device: Any = None,
         requires_grad: bool = False,
+        pin_memory: bool = False,
         memory_format: Any = None,
         generator: Any = None,
     ) -> Any:
@@ -211,21 +212,25 @@ def randint_like(
     low: Any,
     high: Any = None,
     *,
+    generator: Any = None,
     dtype: Any = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Any:
     """As `randint`, with the size and type of `input`."""
     if high is None:
         low, high = 0, low
-    return randint.body(
-        low,
-        high,
-        self._a.shape,
-        dtype=dtype or self._k.dtype,
-        device=device or self._k.device,
-        requires_grad=requires_grad,
+    r = aten.empty_like(
+        aten.detach(self),
+        dtype=dtype,
+        device=device,
+        memory_format=memory_format or preserve_format,
     )
+    r = random_.body(r, int(low), int(high), generator=generator)
+    return r.requires_grad_() if requires_grad else r
 
 
 @op(
@@ -247,14 +252,26 @@ def _node(name: str) -> Any:
 _nodes: dict[str, Any] = {}
 
 
+def memory_order(a: Any) -> tuple[int, ...] | None:
+    """The dims of the array from the widest stride to the narrowest, or None if they are so
+    already: the order in which PyTorch's loops go through a tensor that they write."""
+    if a.flags.c_contiguous or a.ndim < 2:
+        return None
+    order = tuple(sorted(range(a.ndim), key=lambda dim: -a.strides[dim]))
+    return None if order == tuple(range(a.ndim)) else order
+
+
 def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
-    """Write `draw(n)` into t, in logical order, with the bookkeeping of a write in place."""
+    """Write `draw(n)` into t, in the order of its memory, with the bookkeeping of a write in
+    place."""
     grad = writes.prepare_write(_random_write, t, ())
     writes.check_memory(_random_write, t, ())
     e = edge_of(t)
     if t._k.device.type != "meta":
-        values = draw(t._a.size).reshape(t._a.shape)
-        t._a[...] = (
+        order = memory_order(t._a)
+        target = t._a if order is None else t._a.transpose(order)
+        values = draw(target.size).reshape(target.shape)
+        target[...] = (
             values
             if t._k.device.type != "cuda"
             else compute.base.backend(t._k.device).xp.asarray(values)
@@ -267,10 +284,6 @@ def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
         node.next, node.shape, node.k = (e,), t._a.shape, t._k
         writes.rebase_history(t, node)
     return t
-
-
-def _dense(t: Tensor) -> bool:
-    return t._k.contiguous or layout.is_non_overlapping_and_dense(t._a.shape, strides_of(t))
 
 
 def _floating(t: Tensor, kernel: str, kinds: str = "fV") -> None:
@@ -297,10 +310,12 @@ def _short(x: Any) -> str:
 
 @face("uniform_", spaces=())
 def uniform_(
-    self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **old: Any
+    self: Any, from_: float = 0, to: float = 1, *, generator: Any = None, **old: Any
 ) -> Any:
     """Fill with uniform numbers in [from, to); both parts of complex ones."""
     from_ = old.pop("from", from_)
+    if old:
+        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(old))}'")
     _floating(self, "check_uniform_bounds", "fVc")
     real = np.dtype(self._a.real.dtype)
     largest = float(np.finfo(real).max) if real.kind == "f" else 255 * 2.0**120
@@ -329,7 +344,7 @@ def uniform_(
 
 
 @face("normal_", spaces=())
-def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
@@ -340,16 +355,15 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = 
     def draw(n: int) -> Any:
         if self._a.dtype.kind != "c":
             return g.normal(n, mean, std, self._a.dtype, contiguous)
-        # Two parts of half the variance each
+        # Two parts of half the variance each, and both with the mean, as PyTorch
         real = self._a.real.dtype
-        parts = g.normal(2 * n, 0.0, std * 0.5**0.5, real, contiguous)
-        return parts.view(self._a.dtype) + self._a.dtype.type(mean)
+        return g.normal(2 * n, mean, std * 0.5**0.5, real, contiguous).view(self._a.dtype)
 
     return fill_random(self, draw, "normal")
 
 
 @face("exponential_", spaces=())
-def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+def exponential_(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
     """Fill with exponential numbers of rate `lambd`."""
     _continuous(self, "Exponential")
     if lambd <= 0:
@@ -359,14 +373,19 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
 
 
 @face("random_", spaces=())
-def random_(self: Any, low: Any = None, high: Any = None, *, generator: Any = None) -> Any:
-    """Fill with integers: below `low`, in [low, high), or over the type's whole range."""
+def random_(
+    self: Any, from_: Any = None, to: Any = None, *, generator: Any = None, **old: Any
+) -> Any:
+    """Fill with integers: below `from` (if alone), in [from, to), or over the type's range."""
+    from_ = old.pop("from", from_)
+    if old:
+        raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(old))}'")
     g = generator_of(generator)
-    if low is None:
+    if from_ is None:
         return fill_random(self, lambda n: g.random(n, self._a.dtype), "random")
-    if high is None:
-        low, high = 0, low
-    return fill_random(self, lambda n: g.randint(n, int(low), int(high), self._a.dtype), "random")
+    if to is None:
+        from_, to = 0, from_
+    return fill_random(self, lambda n: g.randint(n, int(from_), int(to), self._a.dtype), "random")
 
 
 def _check_probabilities(p: Any) -> None:
@@ -382,6 +401,9 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
         _floating(p, "bernoulli_tensor_cpu_p_")
         _check_probabilities(p._a)
         probabilities = np.broadcast_to(p._a, self._a.shape)
+        order = memory_order(self._a)
+        if order is not None:
+            probabilities = probabilities.transpose(order)
         return fill_random(
             self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli"
         )
@@ -420,7 +442,7 @@ def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = Non
         _floating(self, "bernoulli_tensor_cpu_p_")
     if out is not None:
         out.resize_(self.shape)
-    r = aten.empty_like(given) if out is None else out
+    r = aten.empty_like(given, memory_format=contiguous_format) if out is None else out
     r = bernoulli_.body(r, given if p is None else p, generator=generator)
     return aten._drawn_bernoulli(r, self) if out is None and self.requires_grad else r
 
@@ -520,7 +542,7 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 
 
 @face("cauchy_", spaces=())
-def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+def cauchy_(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Any:
     """Fill with Cauchy numbers."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={_short(sigma)}")
@@ -530,7 +552,7 @@ def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: An
 
 
 @face("log_normal_", spaces=())
-def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+def log_normal_(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Any:
     """Fill with exp of normal numbers."""
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={_short(std)}")

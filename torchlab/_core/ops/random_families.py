@@ -106,6 +106,7 @@ def binomial(xp: Any, count: Any, prob: Any, generator: Any = None) -> Any:
             )
     if count.dtype != prob.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(prob)} but expected {scalar_name(count)}")
+    _float_or_double("binomial_cpu", count)
     n, p = np.broadcast_arrays(_host(xp, count), _host(xp, prob))
     return xp.asarray(_rejection.binomial(_generator(generator), n, p).astype(count.dtype))
 

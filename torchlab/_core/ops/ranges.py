@@ -119,8 +119,8 @@ def arange(
 
 @face("range", method=False)
 def range_(
-    start: Any = 0,
-    end: Any = None,
+    start: Any,
+    end: Any,
     step: Any = 1,
     *,
     out: Any = None,
@@ -136,8 +136,6 @@ def range_(
         " torch.arange, which gives values in [start, end).",
         stacklevel=2,
     )
-    if end is None:
-        raise TypeError('range() missing 1 required positional arguments: "end"')
     given = (("start", start), ("end", end), ("step", step))
     start, end, step = (_number(x, "range", what) for what, x in given)
     d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())

@@ -193,27 +193,54 @@ def sparse_compressed_tensor(
     )  # fmt: skip
 
 
-def _maker(name: str, layout: Any, first: str, second: str) -> None:
-    scope: dict[str, Any] = {}
-    source = (
-        f"def {name}({first}, {second}, values, size=None, *, dtype=None, device=None,"
-        " pin_memory=False, requires_grad=False, check_invariants=None):\n"
-        f"    return build(layout, {first}, {second}, values, size, dtype, device, requires_grad,"
-        f" check_invariants, {name!r})\n"
-    )
-    exec(source, {"build": _compressed, "layout": layout}, scope)
-    fn = scope[name]
-    fn.__doc__ = f"A tensor of layout {layout} of its components; `size` is inferred if not given."
-    face(name, method=False)(fn)
+def _by_rows(layout: Any, name: str) -> None:
+    def make(
+        crow_indices: Any,
+        col_indices: Any,
+        values: Any,
+        size: Any = None,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        check_invariants: bool | None = None,
+    ) -> Any:
+        return _compressed(
+            layout, crow_indices, col_indices, values, size, dtype, device, requires_grad,
+            check_invariants, name,
+        )  # fmt: skip
+
+    make.__doc__ = f"A tensor of layout {layout} of its components; `size` is found if not given."
+    face(name, method=False)(make)
 
 
-for _layout, _first, _second in (
-    (CSR, "crow_indices", "col_indices"),
-    (BSR, "crow_indices", "col_indices"),
-    (CSC, "ccol_indices", "row_indices"),
-    (BSC, "ccol_indices", "row_indices"),
-):
-    _maker(f"{_layout!r}_tensor".removeprefix("torch."), _layout, _first, _second)
+def _by_columns(layout: Any, name: str) -> None:
+    def make(
+        ccol_indices: Any,
+        row_indices: Any,
+        values: Any,
+        size: Any = None,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        check_invariants: bool | None = None,
+    ) -> Any:
+        return _compressed(
+            layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad,
+            check_invariants, name,
+        )  # fmt: skip
+
+    make.__doc__ = f"A tensor of layout {layout} of its components; `size` is found if not given."
+    face(name, method=False)(make)
+
+
+_by_rows(CSR, "sparse_csr_tensor")
+_by_rows(BSR, "sparse_bsr_tensor")
+_by_columns(CSC, "sparse_csc_tensor")
+_by_columns(BSC, "sparse_bsc_tensor")
 
 
 # ---- without elements ---------------------------------------------------------------------------
@@ -273,7 +300,7 @@ def _made(name: str, shape: Any, dtype: Any, device: Any, requires_grad: bool, l
         if layout is COO:
             return _finish(empty_coo(shape, dtype, device), requires_grad)
         return _finish(empty_compressed(layout, shape, dtype, name), requires_grad)
-    if layout is COO:
+    if layout is COO and name in ("ones", "full"):
         raise RuntimeError(f"{name}(...) is not implemented for sparse layout")
     raise NotImplementedError(f"{name}() has no form for layout {layout}")
 

@@ -174,12 +174,12 @@ def _softmax(self: Any, dim: int, dtype: Any, log: bool) -> Any:
 
 
 @public("softmax")
-def sparse_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def sparse_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """exp(x) / Σ exp(x) along `dim` over the specified elements."""
     return _softmax(input, dim, dtype, False)
 
 
 @public("log_softmax")
-def sparse_log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def sparse_log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """The logarithm of `torch.sparse.softmax`."""
     return _softmax(input, dim, dtype, True)

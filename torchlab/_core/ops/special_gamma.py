@@ -134,7 +134,7 @@ def mvlgamma_(self: Any, p: int) -> Any:
 
 def _zeta(xp: Any, x: Any, q: Any, out: Any = None) -> Any:
     r = special.zeta(x, q)
-    return into(xp.where(xp.isinf(q) & (x != 1), xp.nan, r).astype(x.dtype), out)
+    return into(xp.where((q == xp.inf) & (x != 1), xp.nan, r).astype(x.dtype), out)
 
 
 binary(

@@ -81,10 +81,10 @@ def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> Any:
     return tuple(split_sizes_op.call(self, tuple(split_sizes), dim))
 
 
-@face("split")
-def split(self: Any, split_size: Any, dim: int = 0) -> Any:
-    """Views of chunks along a dimension: of one size, or of the sizes in a list. (Function form:
-    `torch.split(tensor, split_size_or_sections, dim)`.)"""
+@face("split", method=lambda self, split_size, dim=0: split.body(self, split_size, dim))
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Views of chunks along a dimension: of one size, or of the sizes in a list."""
+    self, split_size = tensor, split_size_or_sections
     if isinstance(split_size, int):
         return tuple(split_op.call(self, split_size, dim))
     return tuple(split_sizes_op.call(self, tuple(split_size), dim))

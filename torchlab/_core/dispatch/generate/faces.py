@@ -49,14 +49,15 @@ def face(f: Any, variant: str) -> Any:
         named = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
         into = f"        return face_out(FACE_{f.name}_itself, ({inputs}), {{{named}}}, out)\n"
         body = f"    if out is not None:\n{into}{body}"
-    if f.name in exotic.FACES:  # Note [Exotic tensors]
+    if f.name in exotic.FACES and f.out:  # Note [Exotic tensors]
         first = parameters[0]
         star = "*" if first.kind is first.VAR_POSITIONAL else ""
         plain = "".join(x + ", " for x in passed if "=" not in x)
         keyed = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
         env |= {"EXOTIC": exotic.Exotic, "exotic_face": exotic.exotic_face}
         body = (
-            f"    if isinstance({shown[0].removeprefix('*')}{'[0]' if star else ''}, EXOTIC):\n"
+            f"    if isinstance({shown[0].removeprefix('*')}{'[0]' if star else ''}, EXOTIC)"
+            " and out is None:\n"
             f"        return exotic_face('{f.name}', ({plain}), {{{keyed}}})\n{body}"
         )
     if parameters and parameters[0].name == "self":
