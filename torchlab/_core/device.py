@@ -65,11 +65,11 @@ class device:
 
     def __enter__(self) -> device:
         _state.stack.append(_state.default)
-        _state.default = concrete(self)
+        _go_to(concrete(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _state.default = _state.stack.pop()
+        _go_to(_state.stack.pop())
 
 
 class _State(threading.local):
@@ -89,6 +89,16 @@ def concrete(d: device) -> device:
 
 cpu = device("cpu")
 _state = _State()
+AWAY: list[device] = []  # one entry per thread whose tensors do not go to the CPU by default
+
+
+def _go_to(d: device) -> None:
+    if (d.type != "cpu") != (_state.default.type != "cpu"):
+        if d.type != "cpu":
+            AWAY.append(d)
+        else:
+            AWAY.pop()
+    _state.default = d
 
 
 def get_default_device() -> device:
@@ -98,7 +108,7 @@ def get_default_device() -> device:
 
 def set_default_device(device: Any) -> None:
     """Set where this thread's tensors go when no `device=` is given; None means the CPU."""
-    _state.default = cpu if device is None else as_device(device)
+    _go_to(cpu if device is None else as_device(device))
 
 
 def as_device(d: Any) -> device:

@@ -139,6 +139,9 @@ class inference_mode(_Mode):
 
     __slots__ = ("mode", "_inference")
 
+    mode: Any
+    _inference: bool
+
     def __new__(cls, mode: Any = True) -> Any:
         m = object.__new__(cls)
         if mode is True or not callable(mode):

@@ -413,6 +413,23 @@ def all_direct(values: Any) -> bool:
     return True
 
 
+def list_arrays(values: Any) -> tuple[Any, bool]:
+    """(arrays, whether any tensor may have history) of a list of plain host tensors, in one pass;
+    (None, True) for anything else."""
+    if type(values) is not list and type(values) is not tuple:
+        return None, True
+    arrays = []
+    history = False
+    for x in values:
+        c = type(x)
+        if (c is not Tensor and c is not Parameter) or not x._k.direct:
+            return None, True
+        arrays.append(x._a)
+        if x._e is not None or ((s := x._s) is not None and s.stale):
+            history = True
+    return arrays, history
+
+
 def any_edge(edges: Any) -> bool:
     return edges.count(None) != len(edges)
 

@@ -56,6 +56,7 @@ NAMESPACE.update(
     wrap=compute.wrap,
     all_tensors=compute.all_tensors,
     all_direct=compute.all_direct,
+    list_arrays=compute.list_arrays,
     any_edge=compute.any_edge,
     attach_outputs=compute.attach_outputs,
     view_outputs=compute.view_outputs,

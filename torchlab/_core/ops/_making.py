@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.device import AWAY
+from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.kind import kind
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import (
     Tensor,
@@ -13,6 +17,38 @@ from torchlab._core.tensor import (
     preserve_format,
     strides_of,
 )
+
+
+_new = object.__new__
+_facts: dict[dt.dtype, tuple[Any, Any]] = {}  # default type → (NumPy dtype, kind)
+
+
+def plain(size: Any, make: Any) -> Tensor | None:
+    """What a maker called with sizes alone gives while nothing of this thread is special: a
+    row-major host tensor of the default type around `make(shape, NumPy dtype)`. None otherwise."""
+    if SLOW or AWAY:
+        return None
+    shape = size
+    for x in shape:
+        if type(x) is not int or x < 0:
+            if len(size) != 1 or type(x) is not tuple:
+                return None
+            shape = x
+            for y in shape:
+                if type(y) is not int or y < 0:
+                    return None
+    dtype = dt.get_default_dtype()
+    facts = _facts.get(dtype)
+    if facts is None:
+        facts = _facts[dtype] = dtype.np, kind(dtype)
+    t = _new(Tensor)
+    try:
+        t._a = make(shape, facts[0])
+    except (MemoryError, ValueError):  # said by the long way, in PyTorch's words
+        return None
+    t._k = facts[1]
+    t._e = t._s = t._v = t._g = None
+    return t
 
 
 def finish(t: Tensor, requires_grad: bool = False) -> Tensor:

@@ -17,7 +17,7 @@ from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import strided
 from torchlab._core.ops._data import array_of, from_array
-from torchlab._core.ops._making import finish, format_strides, into_out, sizes_of
+from torchlab._core.ops._making import finish, format_strides, into_out, plain, sizes_of
 from torchlab._core.tensor import Tensor, preserve_format
 
 _cpu = devices.cpu
@@ -35,6 +35,10 @@ def empty(
     memory_format: Any = None,
 ) -> Any:
     """An uninitialised tensor of the given sizes."""
+    if dtype is layout is device is out is memory_format is None and not requires_grad:
+        t = plain(size, np.empty)
+        if t is not None:
+            return t
     shape = sizes_of(size)
     if layout is not None and layout is not strided:
         return exotic.LAYOUTS[layout]("empty", shape, dtype, device, requires_grad, layout)
@@ -114,6 +118,10 @@ def zeros(
     pin_memory: bool = False,
 ) -> Any:
     """Zeros of the given sizes."""
+    if dtype is layout is device is out is None and not requires_grad:
+        t = plain(size, np.zeros)
+        if t is not None:
+            return t
     if layout is not None and layout is not strided:
         shape = sizes_of(size, "zeros")
         return exotic.LAYOUTS[layout]("zeros", shape, dtype, device, requires_grad, layout)

@@ -61,17 +61,18 @@ def cat(xp: Any, arrays: Any, dim: int) -> Any:
     """The tensors one after the other along `dim`; types are promoted, empty vectors passed
     over.
     """
-    if (
-        xp is np
-        and arrays
-        and all(a.flags.c_contiguous and a.dtype is arrays[0].dtype for a in arrays)
-    ):
-        try:
-            r = np.concatenate(arrays, axis=dim)
-            if r.flags.c_contiguous:
-                return r
-        except (ValueError, IndexError):
-            pass  # below is said why
+    if xp is np and arrays:
+        dtype = arrays[0].dtype
+        for a in arrays:
+            if a.dtype is not dtype or not a.flags.c_contiguous:
+                break
+        else:
+            try:
+                r = np.concatenate(arrays, dim)
+                if r.flags.c_contiguous:
+                    return r
+            except (ValueError, IndexError):
+                pass  # below is said why
     shape = layout.cat_shape([a.shape for a in arrays], dim, "torch.cat")
     dtype = _common(arrays)
     kept = [a for a in arrays if a.shape != (0,)]
@@ -129,12 +130,15 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape, dtype = arrays[0].shape, arrays[0].dtype
-    if dim == 0 and shape and xp is np:
+    if dim == 0 and xp is np and arrays[0].size < 4096:
         for a in arrays:
-            if a.dtype is not dtype or a.shape != shape or not a.flags.c_contiguous:
+            if a.dtype is not dtype:
                 break
         else:
-            return np.concatenate(arrays).reshape(len(arrays), *shape)
+            try:
+                return np.array(arrays)
+            except ValueError:
+                pass  # below is said why
     for i, a in enumerate(arrays):
         if a.shape != shape:
             raise RuntimeError(

@@ -185,8 +185,30 @@ def _record(op: Any, t: str = "result") -> list[str]:
     return lines
 
 
+def _general_list(op: Any) -> str:
+    """One list of tensors and values in, one tensor out: a single pass over the list."""
+    i = ident(op)
+    (t,) = [a.name for a in _tensors(op)]
+    arguments = ", ".join("arrays" if a.name == t else a.name for a in op.schema.arguments)
+    lines = [
+        f"arrays, history = list_arrays({t})",
+        "if arrays is not None:",
+        f"    result = wrap(K_{i}(np, {arguments}))",
+        "else:",
+        *("    " + line for line in _check_tensors(op)),
+        f"    result = execute(OP_{i}, ({_all(op)}))",
+    ]
+    if op.vjp:
+        lines += ["if not history:", "    return result", *_edges(op), *_record(op)]
+    return "\n".join([*lines, "return result"])
+
+
 def _general(op: Any, variant: str) -> str:
     i = ident(op)
+    listed = [a for a in _tensors(op) if a.type.list and not a.type.elem_optional]
+    if len(listed) == len(_tensors(op)) == len(op.schema.returns) == 1:
+        if not op.schema.returns[0].type.list:
+            return _general_list(op)
     lines = _check_tensors(op)
     tensors = _tensors(op)
     direct = []
