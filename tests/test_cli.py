@@ -215,7 +215,13 @@ class TestInfo:
         assert "CuPy is not installed" in text and "torchlab[cuda12]" in text
         assert "apt-get install chromium" in text
         assert "torchlab[lab]" in text
-        assert "torchlab[fast]" not in text  # no kernel uses it yet: its absence costs nothing
+
+    def test_what_the_fast_extra_costs(self, monkeypatch) -> None:
+        monkeypatch.setattr(environment, "package_version", lambda name: None)
+        for machine, told in (("x86_64", True), ("aarch64", False)):
+            monkeypatch.setattr(info.platform, "machine", lambda machine=machine: machine)
+            monkeypatch.setattr(info.sys, "platform", "linux")
+            assert ("torchlab[fast]" in info.text_of(info.collect())) is told
 
     def test_blas_of(self) -> None:
         blas = {"name": "scipy-openblas", "found": True, "version": "0.3.31"}

@@ -115,6 +115,15 @@ def _missing(report: Report, no_cuda: str) -> list[Missing]:
                 "pip install 'torchlab[lab]'",
             )
         )
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        if "onednn-cpu-gomp" not in report.optional:
+            result.append(
+                Missing(
+                    "oneDNN",
+                    "convolutions are computed by NumPy, which takes about twice as long",
+                    "pip install 'torchlab[fast]'",
+                )
+            )
     if report.chromium is None:
         result.append(
             Missing(

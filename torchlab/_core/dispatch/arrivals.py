@@ -94,12 +94,9 @@ def overload_of(op: Any, form: str = "functional", which: str | None = None) -> 
     found = op._cache.get(key)
     if found is None:
         text = text_of(op, form, which)
-        found = op._cache[key] = OpOverload(
-            text, _RUN[form](op), namespace=op.namespace, op=op, form=form, tags=op.tags
-        )
-        if form != "functional":
-            found.run = _RUN[form](op)
-        found.run = found.run(found)
+        found = OpOverload(text, namespace=op.namespace, op=op, form=form, tags=op.tags)
+        found.run = _RUN[form](op, found)
+        op._cache[key] = found
     return found
 
 
@@ -139,46 +136,37 @@ def text_of(op: Any, form: str, which: str | None = None) -> str:
     return f"{name}.{overload or 'default'}{rest}"
 
 
-def _functional(op: Any) -> Any:
-    def bound(overload: OpOverload) -> Any:
-        def run(args: Any, kwargs: Any) -> Any:
-            full = bind(overload.parsed, args, kwargs)
-            return modes.slow(op, full) if modes.SLOW else op.core(*full)
+def _functional(op: Any, overload: OpOverload) -> Any:
+    def run(args: Any, kwargs: Any) -> Any:
+        full = bind(overload.parsed, args, kwargs)
+        return modes.slow(op, full) if modes.SLOW else op.core(*full)
 
-        return run
-
-    return bound
+    return run
 
 
-def _inplace(op: Any) -> Any:
+def _inplace(op: Any, overload: OpOverload) -> Any:
     names = [a.name for a in op.schema.arguments]
     n = sum(not a.kwarg_only for a in op.schema.arguments)
 
-    def bound(overload: OpOverload) -> Any:
-        def run(args: Any, kwargs: Any) -> Any:
-            full = bind(overload.parsed, args, kwargs)
-            return op.inplace(*full[:n], **dict(zip(names[n:], full[n:], strict=True)))
+    def run(args: Any, kwargs: Any) -> Any:
+        full = bind(overload.parsed, args, kwargs)
+        return op.inplace(*full[:n], **dict(zip(names[n:], full[n:], strict=True)))
 
-        return run
-
-    return bound
+    return run
 
 
-def _out(op: Any) -> Any:
+def _out(op: Any, overload: OpOverload) -> Any:
     n = len(op.schema.arguments)
 
-    def bound(overload: OpOverload) -> Any:
-        def run(args: Any, kwargs: Any) -> Any:
-            full = bind(overload.parsed, args, kwargs)
-            outs = full[n:]
-            out = outs[0] if len(outs) == 1 else outs
-            if modes.SLOW and modes.told_write():
-                return modes.slow_out(op, full[:n], out)
-            return op.out(*full[:n], out=out)
+    def run(args: Any, kwargs: Any) -> Any:
+        full = bind(overload.parsed, args, kwargs)
+        outs = full[n:]
+        out = outs[0] if len(outs) == 1 else outs
+        if modes.SLOW and modes.dispatched():
+            return modes.python_out[0](op, full[:n], out)
+        return op.out(*full[:n], out=out)
 
-        return run
-
-    return bound
+    return run
 
 
 _RUN = {"functional": _functional, "inplace": _inplace, "out": _out}
@@ -194,12 +182,11 @@ def virtual(text: str) -> Callable[[Any], OpOverload]:
     """Declare an overload of PyTorch's that the decorated function computes with others."""
 
     def declare(body: Any) -> OpOverload:
-        found = OpOverload(text, lambda a, k: None, tags=())
+        found = OpOverload(text)
 
         def run(args: Any, kwargs: Any) -> Any:
-            told = modes.ask_dispatch(found, args, kwargs)
-            if told is not NotImplemented:
-                return told
+            if modes.dispatched() or modes.dispatch_handlers[0]((*args, *kwargs.values())):
+                return modes.python_ask[0](found, args, kwargs)
             return body(*bind(found.parsed, args, kwargs))
 
         found.run = run

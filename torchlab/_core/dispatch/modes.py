@@ -26,6 +26,43 @@ events.op_call.on_change = _listened
 events.node_created.on_change = _listened
 
 _autocast: list[Any] = []  # torchlab.amp puts its caster here
+# torchlab._core.dispatch.python_key puts its functions here: a call, a write, a call with out=, an
+# overload that no declaration stands for, and the search for handlers.
+python_key: list[Any] = []
+python_write: list[Any] = []
+python_out: list[Any] = []
+python_ask: list[Any] = []
+dispatch_handlers: list[Any] = []
+
+
+def dispatched() -> bool:
+    """Whether a mode with `__torch_dispatch__` is on that is told calls below autograd."""
+    stack = TLS.dispatch_modes
+    return bool(stack) and hasattr(stack[-1], "below_autograd")
+
+
+def ask_functions(func: Any, relevant: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Ask the thread's function mode, then the classes of the relevant arguments, for the result of
+    `func(*args, **kwargs)`. TypeError if all return NotImplemented."""
+    handlers = overriding(relevant)
+    types = tuple({type(x): None for x in handlers})
+    if TLS.function_modes:
+        mode = TLS.function_modes.pop()
+        try:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        finally:
+            TLS.function_modes.append(mode)
+        if result is not NotImplemented:
+            return result
+    for x in handlers:
+        result = type(x).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = f"{getattr(func, '__module__', 'torch')}.{getattr(func, '__name__', func)}"
+    raise TypeError(
+        f"no implementation found for '{name}' on types that implement __torch_function__:"
+        f" {[type(x) for x in handlers]}"
+    )
 
 
 def slow(op: Any, args: tuple[Any, ...]) -> Any:
@@ -45,14 +82,21 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
             return mode.__torch_function__(op.function, _types(args), *as_written(op, args))
         finally:
             state.function_modes.append(mode)
-    if state.dispatch_modes and op.family != "composite":
-        mode = state.dispatch_modes.pop()
+    stack = state.dispatch_modes
+    if stack and op.family != "composite" and not hasattr(stack[-1], "below_autograd"):
+        mode = stack.pop()  # the compiler's: it wants the call as it is, above autograd
         try:
             return mode.__torch_dispatch__(op, _types(args), args, {})
         finally:
-            state.dispatch_modes.append(mode)
+            stack.append(mode)
     if state.autocast is not None and _autocast:
         args = _autocast[0](op, args)
+    if stack and op.family != "composite":
+        if overriding(args):
+            return odd(op, args)
+        check_types(op, args)
+        result = python_key[0](op, args)
+        return result if state.subclasses_off else rewrap(result, args)
     result = op.core(*args)
     if op.family == "composite":
         return result
@@ -134,9 +178,20 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
             f" __torch_function__: {[type(x).__name__ for x in handlers]}"
         )
     check_types(op, args)
-    plain = tuple(unwrap(x) for x in args)
-    result = op.core(*plain)
+    if dispatch_handlers[0](args):
+        result = _without_functions(op, args)
+    else:
+        result = op.core(*(unwrap(x) for x in args))
     return result if TLS.subclasses_off else rewrap(result, args)
+
+
+def _without_functions(op: Any, args: tuple[Any, ...]) -> Any:
+    """Below `__torch_function__`: composites run their body on the tensors as they are."""
+    TLS.subclasses_off += 1
+    try:
+        return op.decompose(*args) if op.family == "composite" else python_key[0](op, args)
+    finally:
+        TLS.subclasses_off -= 1
 
 
 def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -232,9 +287,34 @@ def as_subclass(t: Tensor, cls: type) -> Tensor:
 
 
 def _default_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """`Tensor.__torch_function__`: run `func` on plain tensors and wrap what comes in `cls`."""
-    result = func(*(unwrap(x) for x in args), **{k: unwrap(v) for k, v in (kwargs or {}).items()})
-    return rewrap(result, (*args, *(kwargs or {}).values()))
+    """`Tensor.__torch_function__`: run `func` with no class asked, and give what comes the class
+    `cls`. NotImplemented if a class is concerned that is no base of `cls`."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    TLS.subclasses_off += 1
+    try:
+        result = func(*args, **(kwargs or {}))
+    finally:
+        TLS.subclasses_off -= 1
+    if func in NOWRAP:
+        return result
+    return converted(result, cls)
+
+
+NOWRAP: set[Any] = set()  # getters whose tensors stay as they are: `grad`, `_base`
+
+
+def converted(result: Any, cls: type) -> Any:
+    """Tensors in `result` as instances of `cls`."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return as_subclass(result, cls)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*(converted(r, cls) for r in result))
+    if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
+        return type(result)(converted(r, cls) for r in result)
+    return result
 
 
 def check_types(op: Any, args: tuple[Any, ...]) -> None:

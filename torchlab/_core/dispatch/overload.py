@@ -79,13 +79,12 @@ class OpOverload:
     """One operator with one signature.
 
     op: the declaration behind it (None where PyTorch's operator is several of torchlab's);
-    form: "functional", "inplace" or "out"; run: what computes it, given (args, kwargs).
+    form: "functional", "inplace" or "out". `run(args, kwargs)` computes it; its maker sets it.
     """
 
     def __init__(
         self,
         text: str,
-        run: Callable[..., Any],
         *,
         namespace: str = "aten",
         op: Op | None = None,
@@ -97,7 +96,7 @@ class OpOverload:
         self._overloadname = overload if overload not in ("", "default") else "default"
         self.namespace = namespace
         self._text = text
-        self.run = run
+        self.run: Any = None
         self.op = op
         self.form = form
         self.tags = list(tags)

@@ -254,6 +254,8 @@ def off(mode: Any) -> None:
 modes.python_key.append(call)
 modes.python_write.append(write)
 modes.python_out.append(write_out)
+modes.python_ask.append(below)
+modes.dispatch_handlers.append(handlers_in)
 
 __all__ = [
     "Kept", "below", "call", "detached", "disabled", "dispatch", "dispatching", "handlers_in",

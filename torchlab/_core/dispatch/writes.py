@@ -372,13 +372,32 @@ def slow_inplace(op: Any, call: Any, args: Any) -> Any:
             return mode.__torch_function__(call, (), args, {})
         finally:
             TLS.function_modes.append(mode)
+    if modes.dispatched():
+        return modes.python_write[0](op, args)
     if TLS.dispatch_modes:
         mode = TLS.dispatch_modes.pop()
         try:
             return mode.__torch_dispatch__(call, (), args, {})
         finally:
             TLS.dispatch_modes.append(mode)
+    if modes.dispatch_handlers[0](args):
+        return modes.python_write[0](op, args)
     result = call(*args)
     if modes.events.op_call.listeners:
         modes.events.op_call.emit(op=op, args=args, result=result)
     return result
+
+
+def odd_inplace(op: Any, call: Any, args: Any) -> Any:
+    """A write with an instance of a subclass among the tensors."""
+    if modes.overriding(args):
+        handlers = [x for x in modes.overriding(args) if not x._exotic]
+        if handlers:
+            positional = [a for a in op.schema.arguments if not a.kwarg_only]
+            n = len(positional)
+            rest = op.schema.arguments[n:]
+            named = {a.name: v for a, v in zip(rest, args[n:], strict=True) if v != a.default}
+            return modes.ask_functions(op.inplace, handlers, args[:n], named)
+    if modes.dispatch_handlers[0](args):
+        return modes.python_write[0](op, args)
+    return call(*args)

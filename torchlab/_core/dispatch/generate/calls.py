@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
+from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.generate import nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
 
@@ -64,6 +65,8 @@ def call(op: Any, variant: str) -> Any:
 
 def _late_out(op: Any) -> Any:
     def out_form(*args: Any, out: Any) -> Any:
+        if modes.SLOW and modes.dispatched():
+            return modes.python_out[0](op, args, out)
         return op.out(*args, out=out)
 
     return out_form

@@ -9,9 +9,9 @@ from torchlab._core.dispatch.generate.calls import signature
 from torchlab._core.dispatch.generate.source import compile_source, ident
 
 
-def inplace_call(op: Any) -> Any:
+def inplace_call(op: Any, told: bool = False) -> Any:
     """`x.add_(y)`: checks first, then the kernel writes straight into x, then the tape's new
-    history."""
+    history. `told`: the form in which handlers do the write (Note [Below autograd])."""
     i = ident(op)
     names = [a.name for a in op.schema.arguments]
     tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
@@ -22,9 +22,22 @@ def inplace_call(op: Any) -> Any:
         f"    if SLOW and slow_write(OP_{i}):",
         f"        return slow_inplace(OP_{i}, IN_{i}, ({''.join(n + ', ' for n in names)}))",
     ]
-    lines = [*_fast_lines(op), f"    grad = prepare_write(OP_{i}, self, ({others}))"]
+    classes = [  # Note [Below autograd]: a class of the user's stands in a tensor's place
+        f"type({n}) is not T and type({n}) is not P"
+        + ("" if n == "self" else f" and isinstance({n}, T)")
+        for n in tensors
+    ]
+    odd = [
+        f"    if {' or '.join(classes)}:",
+        f"        return odd_inplace(OP_{i}, IN_{i}, ({''.join(n + ', ' for n in names)}))",
+    ]
+    fast = _fast_lines(op)
+    lines = [f"    grad = prepare_write(OP_{i}, self, ({others}))"]
+    if not told:
+        lines = [*fast, *lines]
     writer = "elementwise_into" if op.family in ("unary", "binary", "pointwise") else "general_into"
-    lines.append(f"    check_{writer}(OP_{i}, self, ({', '.join(tensors)},))")
+    if not told:
+        lines.append(f"    check_{writer}(OP_{i}, self, ({', '.join(tensors)},))")
     if op.vjp:
         p = nodes.plan(op)
         lines += [f"    e_{t} = edge_of({t}) if isinstance({t}, T) else None" for t in p.targets]
@@ -46,8 +59,11 @@ def inplace_call(op: Any) -> Any:
     if early:
         lines += ["    if record:", *early]
     arguments = "".join(n + ", " for n in tensors), "".join(n + ", " for n in values)
-    lines.append(f"    {writer}(OP_{i}, self, ({arguments[0]}), ({arguments[1]}))")
-    lines.append("    wrote(self)")
+    if told:
+        lines.append(f"    write_told(OP_{i}, ({''.join(n + ', ' for n in names)}))")
+    else:
+        lines.append(f"    {writer}(OP_{i}, self, ({arguments[0]}), ({arguments[1]}))")
+        lines.append("    wrote(self)")
     if op.vjp:
         result = "result" if "result" in p.saved else None
         lines.append("    if record:")
@@ -67,8 +83,13 @@ def inplace_call(op: Any) -> Any:
     define = f"def {name}({signature(op, 'method')}):"
     core = f"def {name}({signature(op, 'core')}):"
     title = f"{op.qualname} (in place)"
+    if told:
+        text = "\n".join([core, *lines]) + "\n"
+        text = text.replace("save_output(", "keep_output(node_, ").replace(" save(", " keep(")
+        return compile_source(title + " told", text.replace("(save(", "(keep("), env, name)
     env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
-    fn = compile_source(title, "\n".join([define, *head, *lines]) + "\n", env, name)
+    body = [*fast, *odd, *lines[len(fast) :]]
+    fn = compile_source(title, "\n".join([define, *head, *body]) + "\n", env, name)
     fn.__doc__ = f"In-place version of `{op.name}`."
     fn.__qualname__ = f"Tensor.{name}"
     fn.__module__ = "torchlab"
