@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.dispatch.compute import wrap
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.tape import AccumulateGrad, edge_of
-from torchlab._core.tensor import Tensor
+from torchlab._core.tape import TLS, AccumulateGrad, edge_of
+from torchlab._core.tensor import Tensor, preserve_format
 from torchlab.autograd import engine
 
 
@@ -45,7 +46,7 @@ def _roots(
                     "grad can be implicitly created only for real scalar outputs but got"
                     f" {t._k.dtype}"
                 )
-            g = aten.ones_like(t)
+            g = aten.ones_like(t, memory_format=preserve_format)
         elif g._a.shape != t._a.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has"
@@ -165,7 +166,13 @@ def tensor_backward(
     inputs: Any = None,
 ) -> None:
     """The gradient of this tensor with respect to the leaves of its graph."""
-    if inputs is None and not create_graph and type(self) is Tensor and not engine.LISTENING:
+    if (
+        inputs is None
+        and not create_graph
+        and type(self) is Tensor
+        and not engine.LISTENING
+        and not (SLOW and TLS.dispatch_modes)
+    ):
         e = self._e
         if e is not None and self._v is None:
             k = self._k

@@ -20,12 +20,14 @@ import numpy as np
 
 from torchlab._core import events
 from torchlab._core.dispatch.compute import wrap
+from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.dispatch.python_key import dispatching
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import Kind
 from torchlab._core.ops.backward import sum_to_shape
 from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, Node, Out
 from torchlab._core.tensor import Tensor
-from torchlab.autograd import anomaly
+from torchlab.autograd import anomaly, told
 
 _new = object.__new__
 np_add = np.add
@@ -89,9 +91,10 @@ def run(
             captured[i] = None
     heap: list[tuple[int, int, Node]] = []
     counter = 0
+    deliver = _deliver_told if TLS.dispatch_modes else _deliver
     for e, g in roots:
         node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
-        _deliver(work[node], node, nr, g, create)
+        deliver(work[node], node, nr, g, create)
     for node in dict.fromkeys((e.node if type(e) is Out else e) for e, _ in roots):
         if work[node].waiting == 0:
             counter += 1
@@ -136,19 +139,24 @@ def run(
                     anomaly.raise_if_found()
             if not keep:
                 node.release()
-            for e, r in zip(node.next, results, strict=False):
+            pairs: Any = zip(node.next, results, strict=False)
+            if deliver is _deliver_told:  # a gradient that nobody else holds may become a leaf's
+                pairs = told.consumed(node.next, list(results))
+                results = None
+            for e, r in pairs:
                 if e is None:
                     continue
                 to, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
                 tw = work[to]
                 if r is not None:
                     if wanted is None or to in wanted:
-                        _deliver(tw, to, nr, r, create, node)
+                        deliver(tw, to, nr, r, create, node)
+                        r = None
                 tw.waiting -= 1
                 if tw.waiting == 0:
                     counter += 1
                     heappush(heap, (-to.seq, counter, to))
-            del results, g
+            del results, g, pairs
     finally:
         _set_grad(was)
         if listening:
@@ -455,6 +463,12 @@ def _deliver(
         w.array, w.shape, w.k = g._a, g._a.shape, g._k
 
 
+def _deliver_told(
+    w: _Work, node: Node, nr: int, g: Any, create: bool, source: Node | None = None
+) -> None:
+    told.deliver(_fit, w, node, nr, g, source)
+
+
 def _add(have: Any, g: Tensor, owned: bool, create: bool) -> tuple[Tensor, bool]:
     if have is None:
         return g, False
@@ -488,7 +502,9 @@ def _accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> N
     if leaf is None:
         return
     have = leaf._g
-    if have is None:
+    if SLOW and TLS.dispatch_modes or type(g) is not Tensor and dispatching(g):
+        told.accumulate(leaf, g, create)
+    elif have is None:
         leaf._g = g if create else _fresh_grad(leaf, g, owned)
     elif create:
         leaf._g = aten.add(g, have) if have._exotic else aten.add(have, g)

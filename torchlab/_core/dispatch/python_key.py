@@ -87,7 +87,6 @@ def recorded(op: Any) -> Any:
     """The generated function that puts the node of `op` on the tape."""
     found = op._cache.get("record")
     if found is None:
-        NAMESPACE.update(keep=keep, keep_output=keep_output)
         found = op._cache["record"] = record_call(op)
     return found
 
@@ -215,7 +214,6 @@ def write(op: Any, args: tuple[Any, ...]) -> Any:
     """The in-place form of an operator, with the tape's checks and its new history around."""
     form = op._cache.get("told_inplace")
     if form is None:
-        NAMESPACE.update(keep=keep, keep_output=keep_output, write_told=write_told)
         form = op._cache["told_inplace"] = NAMESPACE["inplace_told"](op)
     return form(*args)
 

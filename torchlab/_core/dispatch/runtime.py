@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch import compute, modes, python_key, writes
+from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab._core.dispatch.generate.writes import inplace_call
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
@@ -47,6 +49,12 @@ NAMESPACE.update(
     face_odd=modes.face_odd,
     equals_array=lambda tensor, array: aten.eq(tensor, aten.from_numpy(array)),
     odd_self=modes.odd_self,
+    odd_inplace=writes.odd_inplace,
+    return_type_of=return_type,
+    inplace_told=lambda op: inplace_call(op, told=True),
+    keep=python_key.keep,
+    keep_output=python_key.keep_output,
+    write_told=python_key.write_told,
     overriding=modes.overriding,
     NUMBERS=compute.NUMBERS,
     SCALARS=compute.SCALARS,

@@ -13,6 +13,8 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute, exotic
+from torchlab._core.dispatch.factories import told
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import strided
@@ -39,6 +41,8 @@ def empty(
         t = plain(size, np.empty)
         if t is not None:
             return t
+    if SLOW and (seen := told("empty", locals())) is not None:
+        return seen
     shape = sizes_of(size)
     if layout is not None and layout is not strided:
         return exotic.LAYOUTS[layout]("empty", shape, dtype, device, requires_grad, layout)
@@ -122,6 +126,8 @@ def zeros(
         t = plain(size, np.zeros)
         if t is not None:
             return t
+    if SLOW and (seen := told("zeros", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         shape = sizes_of(size, "zeros")
         return exotic.LAYOUTS[layout]("zeros", shape, dtype, device, requires_grad, layout)
@@ -141,6 +147,8 @@ def ones(
     pin_memory: bool = False,
 ) -> Any:
     """Ones of the given sizes."""
+    if SLOW and (seen := told("ones", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         shape = sizes_of(size, "ones")
         return exotic.LAYOUTS[layout]("ones", shape, dtype, device, requires_grad, layout)
@@ -162,6 +170,8 @@ def full(
     pin_memory: bool = False,
 ) -> Any:
     """One value everywhere; the type follows the value if not given."""
+    if SLOW and (seen := told("full", locals())) is not None:
+        return seen
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     d = dtype or dt.of_scalar(fill_value)
@@ -188,6 +198,8 @@ def empty_like(
     memory_format: Any = None,
 ) -> Any:
     """Uninitialised, with the size and memory format of `input`."""
+    if SLOW and (seen := told("empty_like", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         d, shape = dtype or self._k.dtype, self._a.shape
         name = "empty_like"
@@ -209,6 +221,8 @@ def full_like(
     memory_format: Any = None,
 ) -> Any:
     """One value everywhere, with the size, type and memory format of `input`."""
+    if SLOW and (seen := told("full_like", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         d, shape = dtype or self._k.dtype, self._a.shape
         name = "full_like"
@@ -233,6 +247,8 @@ def zeros_like(
     memory_format: Any = None,
 ) -> Any:
     """Zeros with the size, type and memory format of `input`."""
+    if SLOW and (seen := told("zeros_like", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         d, shape = dtype or self._k.dtype, self._a.shape
         name = "zeros"
@@ -253,6 +269,8 @@ def ones_like(
     memory_format: Any = None,
 ) -> Any:
     """Ones with the size, type and memory format of `input`."""
+    if SLOW and (seen := told("ones_like", locals())) is not None:
+        return seen
     if layout is not None and layout is not strided:
         d, shape = dtype or self._k.dtype, self._a.shape
         name = "ones_like"
@@ -300,6 +318,8 @@ def new_full(
     pin_memory: bool = False,
 ) -> Any:
     """As `full`, with this tensor's type and device by default."""
+    if SLOW and (seen := told("new_full", locals())) is not None:
+        return seen
     return full.body(
         size,
         fill_value,
@@ -335,6 +355,8 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Any:
     """Uninitialised, with explicit strides (elements)."""
+    if SLOW and (seen := told("empty_strided", locals())) is not None:
+        return seen
     shape, strides = sizes_of((tuple(size),)), tuple(stride)
     if len(shape) != len(strides):
         raise RuntimeError(
@@ -356,6 +378,8 @@ def new_empty_strided(
     requires_grad: bool = False,
 ) -> Any:
     """As `empty_strided`, with this tensor's type and device by default."""
+    if SLOW and (seen := told("new_empty_strided", locals())) is not None:
+        return seen
     return empty_strided.body(
         size,
         stride,
@@ -407,6 +431,8 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """A 0-d tensor of the default type."""
+    if SLOW and (seen := told("scalar_tensor", locals())) is not None:
+        return seen
     return tensor.body(
         s, dtype=dtype or dt.get_default_dtype(), device=device, requires_grad=requires_grad
     )

@@ -15,6 +15,8 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.factories import told
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.generator import Generator, default_generator
@@ -91,6 +93,8 @@ def rand(
     pin_memory: bool = False,
 ) -> Any:
     """Uniform numbers in [0, 1): the values PyTorch draws for the same seed."""
+    if SLOW and (seen := told("rand", locals())) is not None:
+        return seen
     d = _float_dtype(dtype)
     g = generator_of(generator)
     return _made(
@@ -110,6 +114,8 @@ def randn(
     pin_memory: bool = False,
 ) -> Any:
     """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
+    if SLOW and (seen := told("randn", locals())) is not None:
+        return seen
     d = _float_dtype(dtype)
     g = generator_of(generator)
     if d.is_complex:
@@ -142,6 +148,8 @@ def randint(
     pin_memory: bool = False,
 ) -> Any:
     """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if SLOW and (seen := told("randint", locals())) is not None:
+        return seen
     if size is None:
         if high is None or isinstance(high, int):
             raise TypeError("randint(): argument 'size' must be tuple of ints")
@@ -173,6 +181,8 @@ def randperm(
     pin_memory: bool = False,
 ) -> Any:
     """A random permutation of 0 … n − 1."""
+    if SLOW and (seen := told("randperm", locals())) is not None:
+        return seen
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
     d = dtype or dt.int64
@@ -313,11 +323,13 @@ def uniform_(
     self: Any, from_: float = 0, to: float = 1, *, generator: Any = None, **old: Any
 ) -> Any:
     """Fill with uniform numbers in [from, to); both parts of complex ones."""
+    if SLOW and (seen := told("uniform_", locals())) is not None:
+        return seen
     from_ = old.pop("from", from_)
     if old:
         raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(old))}'")
     _floating(self, "check_uniform_bounds", "fVc")
-    real = np.dtype(self._a.real.dtype)
+    real = self._k.dtype.to_real().np
     largest = float(np.finfo(real).max) if real.kind == "f" else 255 * 2.0**120
     for name, bound in (("from", from_), ("to", to)):
         if not -largest <= bound <= largest:
@@ -346,6 +358,8 @@ def uniform_(
 @face("normal_", spaces=())
 def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
+    if SLOW and (seen := told("normal_", locals())) is not None:
+        return seen
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
     _floating(self, "normal_kernel_cpu", "fVc")
@@ -356,7 +370,7 @@ def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None
         if self._a.dtype.kind != "c":
             return g.normal(n, mean, std, self._a.dtype, contiguous)
         # Two parts of half the variance each, and both with the mean, as PyTorch
-        real = self._a.real.dtype
+        real = self._k.dtype.to_real().np
         return g.normal(2 * n, mean, std * 0.5**0.5, real, contiguous).view(self._a.dtype)
 
     return fill_random(self, draw, "normal")
@@ -365,6 +379,8 @@ def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None
 @face("exponential_", spaces=())
 def exponential_(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
     """Fill with exponential numbers of rate `lambd`."""
+    if SLOW and (seen := told("exponential_", locals())) is not None:
+        return seen
     _continuous(self, "Exponential")
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={_short(lambd)}")
@@ -437,6 +453,8 @@ _drawn("_drawn_for_std", "NormalBackward2")
 @face("bernoulli")
 def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Ones with the probabilities that `input` holds (or p everywhere), zeros elsewhere."""
+    if SLOW and (seen := told("bernoulli", locals())) is not None:
+        return seen
     given = aten.detach(self)
     if p is None:
         _floating(self, "bernoulli_tensor_cpu_p_")

@@ -14,6 +14,8 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute
+from torchlab._core.dispatch.factories import told
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._making import finish, into_out
@@ -90,6 +92,8 @@ def arange(
     pin_memory: bool = False,
 ) -> Any:
     """start, start + step, … below end."""
+    if SLOW and (seen := told("arange", locals())) is not None:
+        return seen
     if end is None:
         start, end = None, start
     if end is None:
@@ -224,6 +228,8 @@ def linspace(
     pin_memory: bool = False,
 ) -> Any:
     """`steps` values from start to end, both included."""
+    if SLOW and (seen := told("linspace", locals())) is not None:
+        return seen
     start, end, steps = _ends(start, end, steps, "linspace")
     d = _spread_type(start, end, steps, dtype, out, "linspace")
     return _delivered(_spread(start, end, steps, d).astype(d.np), device, out, requires_grad)
@@ -268,6 +274,8 @@ def eye(
     pin_memory: bool = False,
 ) -> Any:
     """Ones on the diagonal, zeros elsewhere."""
+    if SLOW and (seen := told("eye", locals())) is not None:
+        return seen
     m = n if m is None else m
     for what, x in (("n", n), ("m", m)):
         if not hasattr(x, "__index__"):

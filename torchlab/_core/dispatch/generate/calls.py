@@ -9,7 +9,7 @@ from collections import namedtuple
 from typing import Any
 
 from torchlab._core.dispatch import modes
-from torchlab._core.dispatch.generate import nodes
+from torchlab._core.dispatch.generate import names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
 
 _EDGE = "{0}._e if (s := {0}._s) is None or not s.stale else edge_of({0})"
@@ -20,24 +20,38 @@ def call(op: Any, variant: str) -> Any:
     name = op.name if op.name.isidentifier() else ident(op)
     body = _BODIES[op.family](op, variant)
     first = op.schema.arguments[0].name if op.schema.arguments else ""
-    lines = [f"def {name}({signature(op, variant)}):"]
+    parts = signature(op, variant)
+    key = f"FN_{ident(op)}_{variant}"
+    other: list[str] = []
+    if _takes_other_names(op, variant):
+        check = op.family not in _ELEMENTWISE  # the others' MISSING is no tensor: `odd` sees to it
+        parts, other = names.accept(parts, key, op.name, check)
+    lines = [f"def {name}({', '.join(parts)}):", *other]
     if variant == "dunder":  # `a + b` has no keywords
         lines += [f"    {a.name} = {a.default!r}" for a in op.schema.arguments if a.kwarg_only]
     if variant == "function":
         if first == "self":
             lines.append("    self = input")
         if op.out_form:
-            names = ", ".join(a.name for a in op.schema.arguments)
+            every = ", ".join(a.name for a in op.schema.arguments)
             lines.append("    if out is not None:")
-            lines.append(f"        return OUT_{ident(op)}({names}, out=out)")
+            lines.append(f"        return OUT_{ident(op)}({every}, out=out)")
     if op.varargs and variant == "method":
         n = op.schema.arguments[1].name
-        lines.append(f"    if len({n}) == 1 and type({n}[0]) in (tuple, list, Size):")
-        lines.append(f"        {n} = {n}[0]")
+        lines.append(f"    if more or type({n}) is not tuple and type({n}) is not Size:")
+        lines.append(f"        {n} = {n} if type({n}) is list and not more else ({n}, *more)")
     if variant != "core":
         lines.append("    if SLOW:")
         lines.append(f"        return slow(OP_{ident(op)}, ({_all(op)}))")
-    lines.append(indent(body, 4))
+    if op.schema.arguments and variant != "core":
+        lines.append("    try:")
+        lines.append(indent(body, 8))
+        start = ", 0" if variant == "method" and first == "self" else ""
+        check = f"check_arguments(OP_{ident(op)}, ({_all(op)}){start})"
+        lines += ["    except Exception:", f"        {check}"]
+        lines.append("        raise")
+    else:
+        lines.append(indent(body, 4))
     env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
     env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
     if op.family == "binary":
@@ -60,7 +74,17 @@ def call(op: Any, variant: str) -> Any:
     fn.__qualname__ = f"Tensor.{op.name}" if variant == "method" else op.name
     fn.__module__ = "torchlab"
     fn.op = op
-    return fn
+    return names.shown(fn, key) if other else fn
+
+
+def _takes_other_names(op: Any, variant: str) -> bool:
+    """Not the quickest calls: `a.add(x2=b)` is left out for the 15 ns that it would cost each."""
+    if variant == "function":
+        return True
+    return variant == "method" and op.family not in ("unary", "binary")
+
+
+_ELEMENTWISE = ("unary", "binary", "pointwise")
 
 
 def _late_out(op: Any) -> Any:
@@ -82,7 +106,7 @@ def return_type(op: Any) -> Any:
     return found
 
 
-def signature(op: Any, variant: str) -> str:
+def signature(op: Any, variant: str) -> list[str]:
     """The Python parameters. `core` takes everything by position."""
     parts, starred = [], False
     for i, a in enumerate(op.schema.arguments):
@@ -90,7 +114,7 @@ def signature(op: Any, variant: str) -> str:
         if i == 0 and name == "self" and variant == "function":
             name = "input"
         if i == 1 and op.varargs and variant == "method":
-            parts.append("*" + name)
+            parts += [name, "*more"]  # `x.view(2, 3)`, `x.view(size=(2, 3))`
             starred = True
             continue
         if a.kwarg_only and variant == "dunder":
@@ -106,7 +130,7 @@ def signature(op: Any, variant: str) -> str:
         if not starred:
             parts.append("*")
         parts.append("out=None")
-    return ", ".join(parts)
+    return parts
 
 
 def _all(op: Any) -> str:
@@ -536,7 +560,7 @@ def inference_call(op: Any) -> Any:
     kind = "BOOL_KIND.i" if op.promote == "bool" else "k.i"
     extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
     lines = [
-        f"def {op.name}({signature(op, 'core')}):",
+        f"def {op.name}({', '.join(signature(op, 'core'))}):",
         "    k = self._k.n",
         "    c = type(self)",
         f"    if not k.{flag} or (c is not T and c is not P):",

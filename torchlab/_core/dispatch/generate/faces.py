@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from torchlab._core.dispatch import exotic
+from torchlab._core.dispatch.generate import names
 from torchlab._core.dispatch.generate.source import compile_source
 
 
@@ -13,10 +14,14 @@ def face(f: Any, variant: str) -> Any:
     """A method or a function around `f.body`. As a function, `self` is called `input`, as
     PyTorch's."""
     if variant == "method":
-        return f.method if callable(f.method) else f.body
+        return _method(f, f.method if callable(f.method) else f.body)
     parameters = list(inspect.signature(f.body).parameters.values())
+    others = names.takes_other_names(f.name)
     if not f.out and (not parameters or parameters[0].name != "self"):
-        return f.body
+        return _method(f, f.body) if others else f.body
+    if others and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        if parameters[-1].name == "names":  # the body sees to NumPy's names itself, as a method
+            parameters.pop()
     shown, passed = [], []
     star = False
     for i, p in enumerate(parameters):
@@ -62,11 +67,43 @@ def face(f: Any, variant: str) -> Any:
         )
     if parameters and parameters[0].name == "self":
         body = _ask_handlers(f, parameters, shown[0]) + body
+    key, lines = f"FN_face_{f.name}_{id(f)}", []
+    if others:
+        shown, lines = names.accept(shown, key, f.name)
+        body = "".join(x + "\n" for x in lines) + body
     source = f"def {f.name}({', '.join(shown)}):\n{body}"
     fn = compile_source(f"{f.name} (function)", source, env, f.name)
     fn.__doc__ = f.doc
     fn.__module__ = "torchlab"
-    return fn
+    return names.shown(fn, key) if lines else fn
+
+
+def _method(f: Any, body: Any) -> Any:
+    """`body` as it is; with NumPy's names around it if it has parameters of such."""
+    if not names.takes_other_names(f.name):
+        return body
+    parameters = list(inspect.signature(body).parameters.values())
+    shown, passed = [], []
+    for p in parameters:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            return body
+        if p.kind is p.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        shown.append(p.name if p.default is p.empty else f"{p.name}=FACE_{f.name}_default_{p.name}")
+        passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
+    key = f"FN_method_{f.name}_{id(f)}"
+    shown, lines = names.accept(shown, key, f.name)
+    if not lines:
+        return body
+    env = {
+        f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+    }
+    env[f"FACE_body_{f.name}_{id(f)}"] = body
+    lines = [f"def {f.name}({', '.join(shown)}):", *lines]
+    lines.append(f"    return FACE_body_{f.name}_{id(f)}({', '.join(passed)})")
+    fn = compile_source(f"{f.name} (method)", "\n".join(lines) + "\n", env, f.name)
+    fn.__doc__, fn.__module__ = f.doc, "torchlab"
+    return names.shown(fn, key)
 
 
 def _ask_handlers(f: Any, parameters: list[inspect.Parameter], first: str) -> str:

@@ -80,8 +80,8 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     env = {f"OP_{i}": op, f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
     if op.vjp:
         env[f"N_{i}"] = op.node_class
-    define = f"def {name}({signature(op, 'method')}):"
-    core = f"def {name}({signature(op, 'core')}):"
+    define = f"def {name}({', '.join(signature(op, 'method'))}):"
+    core = f"def {name}({', '.join(signature(op, 'core'))}):"
     title = f"{op.qualname} (in place)"
     if told:
         text = "\n".join([core, *lines]) + "\n"
@@ -89,6 +89,9 @@ def inplace_call(op: Any, told: bool = False) -> Any:
         return compile_source(title + " told", text.replace("(save(", "(keep("), env, name)
     env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
     body = [*fast, *odd, *lines[len(fast) :]]
+    body = ["    try:", *("    " + x for x in body), "    except Exception:"]
+    body += [f"        check_arguments(OP_{i}, ({''.join(n + ', ' for n in names)}), 0)"]
+    body.append("        raise")
     fn = compile_source(title, "\n".join([define, *head, *body]) + "\n", env, name)
     fn.__doc__ = f"In-place version of `{op.name}`."
     fn.__qualname__ = f"Tensor.{name}"

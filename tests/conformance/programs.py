@@ -1,0 +1,369 @@
+"""Random programs of ten steps, run in torchlab and in PyTorch side by side.
+
+    python -m tests.conformance.programs --count 1000 --seed 0     prints every difference, shrunk
+
+After every step the two libraries must agree on the exception's class, and for every live tensor
+on values, dtype, shape, strides, storage_offset, contiguity, requires_grad, is_leaf, the name of
+grad_fn, _version and on which tensors share memory; a refused step must have changed nothing. At
+the end the gradients must agree. What the programs avoid is listed in `program_steps.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.conformance.program_steps import Maker, Step
+
+LENGTH = 10
+EPS = {"bfloat16": 2**-7, "float16": 2**-10, "float32": 2**-23, "complex64": 2**-23}
+SLACK = 64  # roundings that a step may add
+
+
+class Difference(NamedTuple):
+    step: int
+    what: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.what}\n    torchlab {self.ours}\n    torch    {self.theirs}"
+
+
+class Undefined(Exception):
+    """PyTorch gives this step no meaning: the program ends before it."""
+
+
+def _environment(lib: Any) -> dict[str, Any]:
+    def leaf(t: Any) -> Any:
+        return t.detach().requires_grad_()
+
+    return {"torch": lib, "nan": float("nan"), "inf": float("inf"), "leaf": leaf}
+
+
+def _tensors(lib: Any, env: dict[str, Any]) -> dict[str, Any]:
+    return {n: v for n, v in env.items() if isinstance(v, lib.Tensor)}
+
+
+def _numpy(t: Any) -> Any:
+    t = t.detach()
+    if t.is_complex():
+        return t.resolve_conj().numpy().copy()
+    if str(t.dtype) in ("torch.bfloat16", "torch.float16"):
+        t = t.float()
+    return t.resolve_neg().numpy().copy()
+
+
+def _maker(t: Any) -> str | None:
+    node = t.grad_fn
+    return None if node is None else node.name().split("::")[-1]
+
+
+ASPECTS: dict[str, Callable[[Any], Any]] = {
+    "dtype": lambda t: str(t.dtype),
+    "shape": lambda t: tuple(t.shape),
+    "stride": lambda t: tuple(t.stride()),
+    "storage_offset": lambda t: t.storage_offset(),
+    "is_contiguous": lambda t: t.is_contiguous(),
+    "requires_grad": lambda t: t.requires_grad,
+    "is_leaf": lambda t: t.is_leaf,
+    "grad_fn": _maker,
+    "_version": lambda t: t._version,
+    "bytes": lambda t: t.untyped_storage().nbytes(),
+}
+
+
+def _aspects(t: Any) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for name, read in ASPECTS.items():
+        try:
+            seen[name] = read(t)
+        except RuntimeError as error:  # for example a view whose base was written where forbidden
+            seen[name] = type(error).__name__
+    return seen
+
+
+def _aliases(tensors: dict[str, Any]) -> dict[str, str]:
+    """For each tensor the first that shares its memory."""
+    first: dict[int, str] = {}
+    return {n: first.setdefault(t.untyped_storage()._cdata, n) for n, t in tensors.items()}
+
+
+class Run:
+    """One program in both libraries."""
+
+    def __init__(self, ours: Any, theirs: Any) -> None:
+        self.libs = (ours, theirs)
+        self.envs = (_environment(ours), _environment(theirs))
+        self.steps: list[Step] = []
+        self.bits: dict[str, Any] = {}
+
+    def undefined(self, step: Step) -> bool:
+        """Whether this step writes to memory that another of its operands, or the operand itself,
+        sees twice."""
+        if step.writes is None:
+            return False
+        tensors = _tensors(self.libs[1], self.envs[1])
+        written = tensors[step.writes]
+        sizes = sorted(zip(written.stride(), written.shape, strict=True))
+        reach = 0
+        for stride, size in sizes:
+            if size > 1:
+                if stride <= reach:
+                    return True
+                reach += stride * (size - 1)
+        names = set(re.findall(r"\bt\d+\b", step.code)) & set(tensors)
+        place = written.untyped_storage()._cdata
+        for n in names - {step.writes}:
+            t = tensors[n]
+            if t.untyped_storage()._cdata == place and t.numel():
+                return True
+        return bool(re.search(rf"= *{step.writes}\b|out=", step.code)) and (
+            len(re.findall(rf"\b{step.writes}\b", step.code)) > 1 and "out=" in step.code
+        )
+
+    def take(self, step: Step) -> Difference | None:
+        """Runs the step in both; the difference, if there is one."""
+        number = len(self.steps)
+        self.steps.append(step)
+        ours, theirs = self.envs
+        doubtful = self.undefined(step)
+        before = {n: (_aspects(t), _numpy(t)) for n, t in _tensors(self.libs[0], ours).items()}
+        code = compile(step.code, f"step {number}", "exec")
+        errors: list[Exception | None] = []
+        for env in (theirs, ours):
+            try:
+                exec(code, env)  # noqa: S102
+                errors.append(None)
+            except Exception as error:  # noqa: BLE001 - which class is what is compared
+                errors.append(error)
+            if doubtful and errors[0] is None:
+                raise Undefined
+        e_theirs, e_ours = errors
+        if e_theirs is not None and "INTERNAL ASSERT" in str(e_theirs):
+            raise Undefined
+        if type(e_ours).__name__.lstrip("_") != type(e_theirs).__name__.lstrip("_"):
+            return Difference(number, "exception", _told(e_ours), _told(e_theirs))
+        if e_ours is not None:
+            for n, (aspects, values) in before.items():
+                now = _aspects(ours[n])
+                if now != aspects:
+                    changed = [k for k in now if now[k] != aspects[k]]
+                    return Difference(
+                        number, f"{n} changed by a refused step: {changed}",
+                        [now[k] for k in changed], [aspects[k] for k in changed],
+                    )  # fmt: skip
+                if _numpy(ours[n]).tobytes() != values.tobytes():
+                    return Difference(number, f"{n} changed by a refused step", ours[n], values)
+                if _aspects(theirs[n]) != now:
+                    raise Undefined  # PyTorch changed it before it refused
+        return self.compare(step, number)
+
+    def compare(self, step: Step, number: int) -> Difference | None:
+        ours = _tensors(self.libs[0], self.envs[0])
+        theirs = _tensors(self.libs[1], self.envs[1])
+        if ours.keys() != theirs.keys():
+            odd = sorted(ours.keys() ^ theirs.keys())
+            n = odd[0]
+            return Difference(
+                number, f"{n}: type", type(self.envs[0].get(n)), type(self.envs[1].get(n))
+            )
+        scale = 1.0
+        for n, t in theirs.items():
+            a, b = _aspects(ours[n]), _aspects(t)
+            for key, value in b.items():
+                if key in ("stride", "storage_offset") and t.numel() == 0:
+                    continue
+                if a[key] != value:
+                    return Difference(number, f"{n}.{key}", a[key], value)
+            values = _numpy(t)
+            if values.dtype.kind in "fc" and re.search(rf"\b{n}\b", step.code):
+                finite = np.abs(values[np.isfinite(values)])
+                scale = max(scale, float(finite.max())) if finite.size else scale
+        for n, t in theirs.items():
+            x, y = _numpy(ours[n]), _numpy(t)
+            if x.tobytes() == y.tobytes():
+                continue
+            if not same(x, y, str(t.dtype), 0 if step.moves else scale):
+                return Difference(number, f"{n}: values", x.tolist(), y.tolist())
+            if not step.moves:
+                self.level(ours[n], t)
+        a, b = _aliases(ours), _aliases(theirs)
+        if a != b:
+            odd = [n for n in a if a[n] != b[n]]
+            return Difference(
+                number, f"which tensors share memory ({odd})",
+                [a[n] for n in odd], [b[n] for n in odd],
+            )  # fmt: skip
+        return None
+
+    def level(self, mine: Any, other: Any) -> None:
+        """Gives ours PyTorch's last digits, so that differences do not grow."""
+        values = other.detach()
+        if str(values.dtype) == "torch.bfloat16":
+            array = values.float().numpy().astype(mine._a.dtype)
+        else:
+            array = values.resolve_conj().resolve_neg().numpy()
+        mine._a[...] = array
+
+    def backward(self) -> Difference | None:
+        """The gradients of whatever requires some."""
+        leaves = [n for n, t in _tensors(self.libs[1], self.envs[1]).items() if t.is_leaf]
+        roots = [
+            n for n, t in _tensors(self.libs[1], self.envs[1]).items()
+            if t.requires_grad and not t.is_leaf and bool(t.detach().isfinite().all())
+        ][-3:]  # fmt: skip
+        if not roots:
+            return None
+        number = len(self.steps)
+        ones = ", ".join(f"torch.ones_like({n})" for n in roots)
+        difference = self.take(Step(f"torch.autograd.backward([{', '.join(roots)}], [{ones}])"))
+        if difference is not None:
+            return difference
+        for n in leaves:
+            x, y = self.envs[0][n].grad, self.envs[1][n].grad
+            if (x is None) != (y is None):
+                return Difference(number, f"{n}.grad", x, y)
+            if x is None:
+                continue
+            a, b = _aspects(x), _aspects(y)
+            for key in ("dtype", "shape", "requires_grad"):
+                if a[key] != b[key]:
+                    return Difference(number, f"{n}.grad.{key}", a[key], b[key])
+            u, v = _numpy(x), _numpy(y)
+            finite = np.abs(v[np.isfinite(v)])
+            scale = max(1.0, float(finite.max())) if finite.size else 1.0
+            if not same(u, v, a["dtype"], scale * 8):
+                return Difference(number, f"{n}.grad: values", u.tolist(), v.tolist())
+        return None
+
+
+def _told(error: Exception | None) -> str:
+    return "none" if error is None else f"{type(error).__name__}: {str(error)[:300]}"
+
+
+def same(x: Any, y: Any, dtype: str, scale: float) -> bool:
+    """Equal within the roundings of the dtype."""
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    if y.dtype.kind not in "fc":
+        return bool((x == y).all())
+    eps = EPS.get(dtype.removeprefix("torch."), 2.0**-52) * SLACK * bool(scale)
+    if y.dtype.kind == "c":
+        parts = ((x.real, y.real), (x.imag, y.imag))
+    else:
+        parts = ((x, y),)
+    return all(np.allclose(a, b, rtol=eps, atol=eps * scale, equal_nan=True) for a, b in parts)
+
+
+def play(
+    ours: Any, theirs: Any, integer: Callable[[int, int], int], length: int = LENGTH
+) -> tuple[list[Step], Difference | None]:
+    """A new program, written while it runs."""
+    run = Run(ours, theirs)
+    maker = Maker(integer, run.envs[1], theirs)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            for i in range(3 + length):
+                step = maker.start() if i < 3 else maker.step()
+                if undecided(step, run):
+                    continue
+                difference = run.take(step)
+                if difference is not None:
+                    return run.steps, difference
+            return run.steps, run.backward()
+        except Undefined:
+            return run.steps, None
+
+
+def undecided(step: Step, run: Run) -> bool:
+    """Whether the step turns floating point values into integers that cannot hold them."""
+    env, torch = run.envs[1], run.libs[1]
+    tensors = _tensors(torch, env)
+    used = [tensors[n] for n in set(re.findall(r"\bt\d+\b", step.code)) if n in tensors]
+    wide = any(
+        (t.is_floating_point() or t.is_complex())
+        and not bool((torch.view_as_real(t) if t.is_complex() else t).detach().abs().le(120).all())
+        for t in used
+    ) or bool(re.search(r"\bnan\b|\binf\b|300|-\d", step.code))
+    integers = re.search(r"torch\.u?int\d+|\.(long|int|type_as)\(|//", step.code) or any(
+        not (t.is_floating_point() or t.is_complex()) for t in used
+    )
+    writes = step.writes is not None or re.search(r"\.(to|long|int|type_as|full_like)\(|_like", step.code)
+    return bool(wide and integers and writes and "view(" not in step.code)
+
+
+def replay(ours: Any, theirs: Any, steps: list[Step]) -> Difference | None:
+    """The difference that these steps show, if any; None also where a step needs a missing name."""
+    run = Run(ours, theirs)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            for step in steps:
+                if step.writes is not None and step.writes not in run.envs[1]:
+                    return None
+                if step.code.startswith("torch.autograd.backward"):
+                    return run.backward()
+                difference = run.take(step)
+                if difference is not None:
+                    return difference
+            return run.backward()
+        except (Undefined, KeyError):
+            return None
+
+
+def shrink(
+    ours: Any, theirs: Any, steps: list[Step], found: Difference
+) -> tuple[list[Step], Difference]:
+    """The program without the steps that the difference does not need."""
+    kind = re.sub(r"t\d+", "", found.what)
+    kept = list(steps)
+    for i in reversed(range(len(steps))):
+        fewer = kept[:i] + kept[i + 1 :]
+        difference = replay(ours, theirs, fewer)
+        if difference is not None and re.sub(r"t\d+", "", difference.what) == kind:
+            if "NameError" in f"{difference.ours}{difference.theirs}":
+                continue
+            kept, found = fewer, difference
+    return kept, found
+
+
+def main() -> None:
+    import torch
+
+    import torchlab
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", type=int, default=1000)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    kinds: Counter[str] = Counter()
+    failed = steps_run = refused = 0
+    for seed in range(options.seed, options.seed + options.count):
+        steps, difference = play(torchlab, torch, random.Random(seed).randint)
+        steps_run += len(steps)
+        if difference is None:
+            continue
+        failed += 1
+        steps, difference = shrink(torchlab, torch, steps, difference)
+        kinds[re.sub(r"t\d+", "t", difference.what)] += 1
+        if failed <= options.show:
+            print(f"# seed {seed}: {difference}")
+            print("".join(f"    >>> {s.code}\n" for s in steps), flush=True)
+    print(f"{options.count} programs, {steps_run} steps, {failed} differences")
+    for kind, n in kinds.most_common():
+        print(f"{n:6} {kind}")
+
+
+if __name__ == "__main__":
+    main()

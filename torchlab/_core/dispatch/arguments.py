@@ -1,0 +1,122 @@
+"""Wrong arguments: PyTorch's TypeErrors, worked out once a call has failed.
+
+Generated calls do not look at the types of their numbers, flags and names: that would cost each
+call what only a wrong one needs. If a call raises, whatever it raised, `check_arguments` looks what
+its schema says of each argument, and raises the TypeError that PyTorch's parser would have begun
+with. If all types are right, the first error stands.
+
+Source: https://docs.pytorch.org/docs/2.13/torch.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from torchlab._core import device as devices
+from torchlab._core import dtype as dt
+from torchlab._core.tensor import Tensor
+
+
+class _Missing:
+    """The default of a parameter that has to be given, under one name or another."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+MISSING: Any = _Missing()
+
+
+def missing(name: str, given: dict[str, Any]) -> NoReturn:
+    """Raise the TypeError for the parameters that were not given."""
+    absent = [f'"{n}"' for n, v in given.items() if v is MISSING]
+    raise TypeError(
+        f"{name}() missing {len(absent)} required positional argument"
+        f"{'s' if len(absent) > 1 else ''}: {', '.join(absent)}"
+    )
+
+
+def _is_int(v: Any) -> bool:
+    if isinstance(v, Tensor):
+        return v._a.ndim == 0
+    if isinstance(v, (bool, np.bool_)):
+        return False
+    return hasattr(v, "__index__") or not isinstance(v, (str, bytes, float, complex, Sequence))
+
+
+def _is_float(v: Any) -> bool:
+    return isinstance(v, (int, Tensor)) or hasattr(v, "__float__")
+
+
+def _is_number(v: Any) -> bool:
+    return isinstance(v, (int, complex, Tensor)) or hasattr(v, "__float__")
+
+
+def _is_bool(v: Any) -> bool:
+    return isinstance(v, (bool, np.bool_, Tensor)) or not isinstance(v, (int, float, str, Sequence))
+
+
+def _is_dtype(v: Any) -> bool:
+    return isinstance(v, (dt.dtype, type))
+
+
+def _is_device(v: Any) -> bool:
+    return isinstance(v, (devices.device, str, int))
+
+
+_INT = (_is_int, "int", "tuple of ints")
+_KINDS: dict[str, tuple[Any, str, str]] = {  # type in schemas → (test, name, name of a list)
+    "int": _INT,
+    "SymInt": _INT,
+    "float": (_is_float, "float", "tuple of floats"),
+    "Scalar": (_is_number, "Number", "tuple of Scalars"),
+    "bool": (_is_bool, "bool", "tuple of bools"),
+    "str": (lambda v: isinstance(v, str), "str", "tuple of strs"),
+    "ScalarType": (_is_dtype, "torch.dtype", "tuple of dtypes"),
+    "Device": (_is_device, "torch.device", "tuple of devices"),
+}
+
+
+def check_arguments(op: Any, args: Sequence[Any], first: int = 1) -> None:
+    """Raise PyTorch's TypeError for the first argument that is not what the schema of `op` says;
+    nothing if all are. `args` come in the schema's order; `first` is the position of the first in
+    the call, 0 for methods."""
+    if any(v is MISSING for v in args):
+        missing(op.name, {_shown(a): v for a, v in zip(op.schema.arguments, args, strict=False)})
+    for i, (a, v) in enumerate(zip(op.schema.arguments, args, strict=False), first):
+        kind = _KINDS.get(a.type.base)
+        if kind is None or (v is None and (a.type.optional or a.default is None)):
+            continue
+        test, one, many = kind
+        if a.type.list and (isinstance(v, (tuple, list)) or not a.type.size):
+            if not isinstance(v, (tuple, list)):
+                if isinstance(v, (str, float, complex)):
+                    wrong(op.name, a, i, many, v)
+                continue
+            for j, x in enumerate(v):
+                if not test(x) and not (x is None and a.type.elem_optional):
+                    where = "" if a.kwarg_only else f" (position {i})"
+                    raise TypeError(
+                        f"{op.name}(): argument '{_shown(a)}'{where} must be {many}, but found"
+                        f" element of type {type(x).__name__} at pos {j}"
+                    )
+        elif not test(v):
+            wrong(op.name, a, i, many if a.type.list else one, v)
+
+
+def _shown(a: Any) -> str:
+    return "input" if a.name == "self" else a.name
+
+
+def wrong(name: str, a: Any, i: int, wanted: str, v: Any) -> NoReturn:
+    """Raise the TypeError for argument `a`, the i-th of the schema, that `v` cannot be."""
+    where = "" if a.kwarg_only else f" (position {i})"
+    raise TypeError(
+        f"{name}(): argument '{_shown(a)}'{where} must be {wanted}, not {type(v).__name__}"
+    )
+
+
+__all__ = ["MISSING", "check_arguments", "missing", "wrong"]

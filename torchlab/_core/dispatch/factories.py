@@ -1,0 +1,228 @@
+"""Makers of tensors, and other functions without a declaration, as dispatch modes see them.
+
+`torch.zeros(2)` has no tensor argument and no declaration: its Python function makes the array. Its
+slow path asks here first, with its own parameters. What a handler is told are PyTorch's operators
+(`aten.zeros.default([2], device=cpu, pin_memory=False)`); `func(*args, **kwargs)` calls the
+function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchlab._core import device as devices
+from torchlab._core.dispatch import modes
+from torchlab._core.dispatch.arrivals import VIRTUAL
+from torchlab._core.dispatch.overload import OpOverload, bind
+from torchlab._core.dispatch.registry import FACES, METHODS
+from torchlab._core.tensor import Tensor
+
+_MADE = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_GENERATOR = "*, Generator? generator" + _MADE[1:]
+_FORMAT = ", MemoryFormat? memory_format=None"
+_AT = "*, Generator? generator=None"
+
+
+def _sizes(p: dict[str, Any]) -> tuple[Any, ...]:
+    size = p["size"]
+    if isinstance(size, int):
+        size = (size,)
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = size[0]
+    return (list(size),)
+
+
+def _plain(*names: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """The parameters of these names, as far as they are given."""
+
+    def read(p: dict[str, Any]) -> tuple[Any, ...]:
+        values = [p[n] for n in names]
+        while values and values[-1] is None:
+            values.pop()
+        return tuple(list(v) if isinstance(v, tuple) else v for v in values)
+
+    return read
+
+
+def _full(p: dict[str, Any]) -> tuple[Any, ...]:
+    return (*_sizes(p), p["fill_value"])
+
+
+def _self_sizes(p: dict[str, Any]) -> tuple[Any, ...]:
+    return (p["self"], *_sizes(p))
+
+
+def _self_full(p: dict[str, Any]) -> tuple[Any, ...]:
+    return (p["self"], *_full(p))
+
+
+def _arange(p: dict[str, Any]) -> tuple[Any, ...]:
+    start, end, step = p["start"], p["end"], p["step"]
+    if end is None:
+        return (start,)
+    return (start, end) if step in (None, 1) else (start, end, step)
+
+
+def _randint(p: dict[str, Any]) -> tuple[Any, ...]:
+    low, high, size = p["low"], p["high"], p["size"]
+    if size is None:
+        return low, list(high)
+    return (low, list(size)) if high is None else (low, high, list(size))
+
+
+# name → (positional arguments of a call, kind, schema without what all of a kind have).
+_READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
+    **{n: (_sizes, "made") for n in ("zeros", "ones", "empty", "rand", "randn")},
+    "full": (_full, "made"),
+    "eye": (_plain("n", "m"), "made"),
+    "arange": (_arange, "made"),
+    "linspace": (_plain("start", "end", "steps"), "made"),
+    "randint": (_randint, "made"),
+    "randperm": (_plain("n"), "made"),
+    "scalar_tensor": (_plain("s"), "made"),
+    "empty_strided": (_plain("size", "stride"), "made"),
+    **{
+        n: (_plain("self"), "like")
+        for n in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")
+    },
+    "full_like": (_plain("self", "fill_value"), "like"),
+    **{n: (_self_sizes, "like") for n in ("new_zeros", "new_ones", "new_empty")},
+    "new_full": (_self_full, "like"),
+    "new_empty_strided": (_plain("self", "size", "stride"), "like"),
+    "copy_": (_plain("self", "src"), "write"),
+    "zero_": (_plain("self"), "write"),
+    "normal_": (_plain("self", "mean", "std"), "write"),
+    "uniform_": (_plain("self", "from_", "to"), "write"),
+    "exponential_": (_plain("self", "lambd"), "write"),
+    "bernoulli": (_plain("self", "p"), "draw"),
+}
+_TEXT: dict[str, str] = {
+    **{
+        f"{n}.default": f"(SymInt[] size, {_MADE}) -> Tensor"
+        for n in ("zeros", "ones", "rand", "randn")
+    },
+    **{f"{n}.generator": f"(SymInt[] size, {_GENERATOR}) -> Tensor" for n in ("rand", "randn")},
+    "empty.memory_format": f"(SymInt[] size, {_MADE}{_FORMAT}) -> Tensor",
+    "full.default": f"(SymInt[] size, Scalar fill_value, {_MADE}) -> Tensor",
+    "eye.default": f"(SymInt n, {_MADE}) -> Tensor",
+    "eye.m": f"(SymInt n, SymInt m, {_MADE}) -> Tensor",
+    "arange.default": f"(Scalar end, {_MADE}) -> Tensor",
+    "arange.start": f"(Scalar start, Scalar end, {_MADE}) -> Tensor",
+    "arange.start_step": f"(Scalar start, Scalar end, Scalar step=1, {_MADE}) -> Tensor",
+    "linspace.default": f"(Scalar start, Scalar end, int steps, {_MADE}) -> Tensor",
+    "randint.default": f"(SymInt high, SymInt[] size, {_MADE}) -> Tensor",
+    "randint.low": f"(SymInt low, SymInt high, SymInt[] size, {_MADE}) -> Tensor",
+    "randint.generator": f"(SymInt high, SymInt[] size, {_GENERATOR}) -> Tensor",
+    "randint.low_generator": f"(SymInt low, SymInt high, SymInt[] size, {_GENERATOR}) -> Tensor",
+    "randperm.default": f"(SymInt n, {_MADE}) -> Tensor",
+    "randperm.generator": f"(SymInt n, {_GENERATOR}) -> Tensor",
+    "scalar_tensor.default": f"(Scalar s, {_MADE}) -> Tensor",
+    "empty_strided.default": f"(SymInt[] size, SymInt[] stride, {_MADE}) -> Tensor",
+    **{
+        f"{n}.default": f"(Tensor self, {_MADE}{_FORMAT}) -> Tensor"
+        for n in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")
+    },
+    "full_like.default": f"(Tensor self, Scalar fill_value, {_MADE}{_FORMAT}) -> Tensor",
+    **{
+        f"{n}.default": f"(Tensor self, SymInt[] size, {_MADE}) -> Tensor"
+        for n in ("new_zeros", "new_ones", "new_empty")
+    },
+    "new_full.default": f"(Tensor self, SymInt[] size, Scalar fill_value, {_MADE}) -> Tensor",
+    "new_empty_strided.default": (
+        f"(Tensor self, SymInt[] size, SymInt[] stride, {_MADE}) -> Tensor"
+    ),
+    "copy_.default": "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    "zero_.default": "(Tensor(a!) self) -> Tensor(a!)",
+    "normal_.default": f"(Tensor(a!) self, float mean=0, float std=1, {_AT}) -> Tensor(a!)",
+    "uniform_.default": f"(Tensor(a!) self, float from=0, float to=1, {_AT}) -> Tensor(a!)",
+    "exponential_.default": f"(Tensor(a!) self, float lambd=1, {_AT}) -> Tensor(a!)",
+    "bernoulli.default": f"(Tensor self, {_AT}) -> Tensor",
+    "bernoulli.p": f"(Tensor self, float p, {_AT}) -> Tensor",
+    "lift_fresh.default": "(Tensor(a) self) -> Tensor(a)",
+    "_local_scalar_dense.default": "(Tensor self) -> Scalar",
+    "_to_copy.default": f"(Tensor self, {_MADE}, bool non_blocking=False{_FORMAT}) -> Tensor",
+}
+
+
+def _which(name: str, args: tuple[Any, ...], generator: bool) -> str:
+    """The overload that PyTorch chooses."""
+    if name == "empty":
+        return "memory_format"
+    if name == "eye":
+        return "m" if len(args) == 2 else "default"
+    if name == "arange":
+        return ("default", "start", "start_step")[len(args) - 1]
+    if name == "bernoulli":
+        return "p" if len(args) == 2 else "default"
+    low = name == "randint" and len(args) == 3
+    if generator and f"{name}.generator" in _TEXT:
+        return "low_generator" if low else "generator"
+    return "low" if low else "default"
+
+
+def overload(name: str, which: str) -> OpOverload:
+    """The overload of a function of this file."""
+    key = f"{name}.{which}"
+    found = VIRTUAL.get(key)
+    if found is None:
+        found = VIRTUAL[key] = OpOverload(key + _TEXT[key])
+        found.run = _runner(name, found)
+    return found
+
+
+def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
+    def run(args: Any, kwargs: Any) -> Any:
+        bind(found.parsed, args, kwargs)
+        given = {k: v for k, v in kwargs.items() if v is not None or k == "generator"}
+        if name in ("lift_fresh", "_local_scalar_dense"):
+            return args[0] if name == "lift_fresh" else FACES["item"].body(*args)
+        if name == "_to_copy":
+            return FACES["to"].body(*args, copy=True, **given)
+        given.pop("pin_memory", None)
+        if name in ("new_empty_strided", "scalar_tensor"):
+            given.pop("layout", None)
+        owner = FACES.get(name)
+        body = owner.body if owner is not None else METHODS[name][0].form(METHODS[name][1])
+        return body(*args, **given)
+
+    return run
+
+
+def told(name: str, parameters: dict[str, Any]) -> Any:
+    """What the thread's dispatch modes make of a call; None if there are none."""
+    if not modes.dispatched():
+        return None
+    read, kind = _READ[name]
+    args = read(parameters)
+    if any(isinstance(a, Tensor) and a._exotic for a in args):
+        return None
+    generator = parameters.get("generator")
+    named: dict[str, Any] = {} if generator is None else {"generator": generator}
+    if kind in ("made", "like"):
+        for key in ("dtype", "layout"):
+            if parameters.get(key) is not None:
+                named[key] = parameters[key]
+        dev = parameters.get("device")
+        if dev is not None or kind == "made":
+            named["device"] = devices.as_device(dev)
+        named["pin_memory"] = bool(parameters.get("pin_memory", False))
+        if parameters.get("memory_format") is not None:
+            named["memory_format"] = parameters["memory_format"]
+    found = overload(name, _which(name, args, generator is not None))
+    facts = found.parsed.arguments
+    while kind == "write" and len(args) > 1 and args[-1] == facts[len(args) - 1].default:
+        args = args[:-1]
+    out = parameters.get("out")
+    result = modes.python_ask[0](found, args, named)
+    if out is not None:
+        return out.resize_(result.shape).copy_(result)
+    return result.requires_grad_() if parameters.get("requires_grad") else result
+
+
+def fresh(t: Tensor) -> Tensor:
+    """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`."""
+    return modes.python_ask[0](overload("lift_fresh", "default"), (t,), {})
+
+
+__all__ = ["fresh", "overload", "told"]
