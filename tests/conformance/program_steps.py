@@ -504,10 +504,12 @@ class Maker:
         dtype = str(t.dtype)[6:]
         shape = tuple(t.shape)
         part = tuple(self.integer(0, s) if self.chance(30) else s for s in shape)
+        if size == 0:  # any place would lie outside
+            part = shape
         if math.prod(part) > 40:
             part = tuple(min(s, 2) for s in part)
         at = self.places(size, part)
-        few = self.places(size, (self.integer(0, 3),))
+        few = self.places(size, (self.integer(0, 3) if size else 0,))
         count = few.count(",") if "[]" in few else len(eval(few.split("[")[1].split("]")[0] + ","))  # noqa: S307
         count = 0 if "[]" in few else count
         axis = d % t.ndim if t.ndim and -t.ndim <= d < t.ndim else 0
@@ -576,7 +578,7 @@ class Maker:
         if kind <= 1:
             return Step(f"{v}, {i} = {x}.sort(dim={d}{down}, stable=True)")
         if kind == 2:
-            return Step(f"{i} = torch.argsort({x}, {d}{down}, stable=True)")
+            return Step(f"{i} = torch.argsort({x}, dim={d}{down}, stable=True)")
         if kind in (3, 4):
             distinct = [n for n in self.names if self.distinct(self.env[n])]
             if distinct:

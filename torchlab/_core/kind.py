@@ -8,6 +8,8 @@ contiguous operands, and only for those in general.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from torchlab._core import dtype as dt
@@ -17,6 +19,8 @@ from torchlab._core.device import cpu, device
 class Kind:
     """Facts that many tensors share. Twins differ in one fact: `c`/`v` contiguous or strided,
     `i`/`n` inference tensor or normal."""
+
+    cls: Any = None  # the class of the tape's saved values: Tensor, which says so itself
 
     __slots__ = (
         "dtype",

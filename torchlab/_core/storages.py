@@ -362,14 +362,20 @@ class TypedStorage(metaclass=_StorageType):
     is_sparse = False
 
     def __new__(
-        cls, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None
+        cls,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
     ) -> TypedStorage:
         if cls._fixed is not None and (dtype is not None or device is not None):
             name = "dtype" if dtype is not None else "device"
             raise RuntimeError(
                 _legacy_message(cls, f"Keyword argument '{name}' cannot be specified")
             )
-        _old()
+        if not _internal:
+            _old()
         kind = cls._fixed or dtype or dt.get_default_dtype()
         if wrap_storage is not None:
             if args:

@@ -283,7 +283,7 @@ _tensor_class: list[Any] = []  # filled by torchlab._core.tensor
 
 
 def parts_to_tensor(a: Any, s: Storage | None, k: Any, e: Any) -> Any:
-    t = _new(_tensor_class[0])
+    t = _new(k.cls)
     t._a, t._s, t._k, t._e = a, s, k, e
     t._v = t._g = None
     return t
@@ -301,7 +301,7 @@ def unpack(saved: Any, node: Node) -> Any:
             leaf = e.leaf()
             if leaf is not None and leaf._a is a:
                 return leaf
-        t = _new(_tensor_class[0])
+        t = _new(k.cls)
         t._a, t._s, t._k, t._e = a, s, k, e
         t._v = t._g = None
         return t
@@ -420,18 +420,29 @@ def edge_of(t: Any) -> Any:
     if base._e is not None and (base._s is s):
         if creation == CUSTOM:
             raise RuntimeError(_custom_view_text)
+        if creation == MULTI_OUTPUT:
+            raise RuntimeError(_several_views_text)
         node = AsStridedBackward0()
         node.next = (base._e,)
         node.geometry = geometry(t)
         node.base = (base._a.shape, geometry(base), base._k)
         node.shape = t._a.shape
         node.k = t._k
+        if t._exotic or base._exotic:  # Note [Pending tensors] in ops._bits
+            node = rebuilt[0](t, node)
         move_retained(t, node)
         t._e = node
     t._v = ViewMeta(base, creation, s.stale)
     return t._e
 
 
+rebuilt: list[Any] = []  # torchlab._core.ops._bits puts its function here
+
+_several_views_text = (
+    "This view comes from a function that returns several, and its base or another view of its base"
+    " has been modified inplace. Such functions do not allow the output views to be modified"
+    " inplace. Replace the inplace operation by an out-of-place one, or take the views anew."
+)
 _custom_view_text = (
     "Output 0 of a custom Function is a view and is being modified inplace. This view was created"
     " inside a custom Function (or because an input was returned as-is) and the autograd logic to"
@@ -443,7 +454,7 @@ _custom_view_text = (
 
 def geometry(t: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """(shape, strides, offset) of a tensor in its storage, in elements."""
-    a = t._a
+    a = t._a if not t._exotic else t._a.memory
     size = a.itemsize
     offset = (a.__array_interface__["data"][0] - storage_of(t).address) // size if a.size else 0
     return a.shape, tuple(x // size for x in a.strides), offset

@@ -173,7 +173,7 @@ class Tensor:
         d = self._k.device
         return -1 if d.index is None else d.index
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory in row-major (or the given format's) order."""
         if memory_format is None or memory_format is contiguous_format:
             return self._k.contiguous
@@ -229,7 +229,10 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        return self._e is not None or (self._v is not None and edge_of(self) is not None)
+        if self._e is not None:
+            return True
+        v = self._v  # a view asks with its base
+        return v is not None and (base_of(self)._e is not None or edge_of(self) is not None)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -367,6 +370,7 @@ class Tensor:
 
 
 _tape_tensor_class.append(Tensor)
+Kind.cls = Tensor
 
 
 class Parameter(Tensor):

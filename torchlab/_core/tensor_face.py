@@ -196,8 +196,6 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 def _transposed(self: Tensor) -> Tensor:
     n = self._a.ndim
-    if n == 2:
-        return aten.t(self)
     return aten.permute(self, tuple(range(n - 1, -1, -1)))
 
 

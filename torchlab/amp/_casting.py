@@ -5,6 +5,7 @@ An operator's declaration names its policy (`Op.autocast`), a word or several:
     lower      tensors become the dtype that autocast was given: products of matrices, convolutions
     float32    tensors become float32: what is too coarse, or not implemented, in 16 bits
     promote    all become the widest type among them
+    banned     the operator may not be called: its backward would overflow
     None       the operator runs in the types it is given
 
 A word for one kind of device alone has the kind in front: "float32:cpu", "float32:accelerator".
@@ -30,7 +31,12 @@ from torchlab._core.tensor import Tensor
 Policies = dict[str, str]
 """Kind of device → policy."""
 
-_NOT_CAST = ("cpu", "accelerator")
+_KINDS = ("cpu", "accelerator")
+_BANNED = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Use"
+    " binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, which take what comes before"
+    " the sigmoid and are safe"
+)
 _parsed: dict[str, Policies] = {}
 
 
@@ -41,7 +47,7 @@ def policies(text: str) -> Policies:
         found = {}
         for word in text.split():
             policy, _, kind = word.partition(":")
-            found |= {kind: policy} if kind else dict.fromkeys(_NOT_CAST, policy)
+            found |= {kind: policy} if kind else dict.fromkeys(_KINDS, policy)
         _parsed[text] = found
     return found
 
@@ -117,6 +123,8 @@ class Caster:
         for kind in {x._k.device.type for x in tensors}:
             rule = rules.get(kind_of(kind))
             if rule is not None and kind in self.lower:
+                if rule == "banned":
+                    raise RuntimeError(_BANNED)
                 lower = self.lower[kind]
                 targets[kind] = (
                     lower
@@ -174,8 +182,8 @@ def _widest(tensors: list[Tensor], kind: str, lower: dt.dtype) -> dt.dtype:
 
 def _recorded(x: Tensor, to: dt.dtype) -> Tensor:
     """x.to(to) on the tape even under no_grad or inference_mode: the cast outlives them."""
-    grad, inference, off = TLS.grad, TLS.inference, bool(NOGRAD)
-    if (grad or not off) and not inference:
+    grad, inference = TLS.grad, TLS.inference
+    if grad and not inference:
         return x.to(to)
     TLS.inference = False
     if not grad:

@@ -141,7 +141,7 @@ def run(
                 node.release()
             pairs: Any = zip(node.next, results, strict=False)
             if deliver is _deliver_told:  # a gradient that nobody else holds may become a leaf's
-                pairs = told.consumed(node.next, list(results))
+                pairs = told.consumed(node.next, told.fitted(_fit, node, results, wanted))
                 results = None
             for e, r in pairs:
                 if e is None:
@@ -546,7 +546,7 @@ def _fresh_grad(leaf: Tensor, g: Tensor, owned: bool) -> Tensor:
 
 
 def _in_layout(leaf: Tensor, g: Tensor) -> Tensor:
-    if g._exotic or leaf._exotic:  # sparse gradients stay what they are
+    if any(t._exotic and not t.strided for t in (g, leaf)):  # sparse gradients stay what they are
         return aten.clone(aten.detach(g))
     r = aten.empty_like(aten.detach(leaf))
     if r._k.device.type != "meta":

@@ -13,7 +13,7 @@ from typing import Any
 from torchlab._core import layout
 from torchlab._core.dispatch.python_key import detached
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.tape import AccumulateGrad, Node
+from torchlab._core.tape import AccumulateGrad, Node, Out
 from torchlab._core.tensor import strides_of
 
 
@@ -35,6 +35,26 @@ def deliver(fit: Callable[..., Any], w: Any, node: Node, nr: int, g: Any, source
     else:
         g = fit(g, node.shape, node.k, node, source)
     w.grads = g if w.grads is None else aten.add(w.grads, g)
+
+
+def fitted(fit: Callable[..., Any], node: Node, results: Any, wanted: Any) -> list[Any]:
+    """All gradients that a node gives, in the shapes and types of what they belong to."""
+    found = list(results)
+    for i, (e, g) in enumerate(zip(node.next, found, strict=False)):
+        if e is None or g is None:
+            continue
+        to, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
+        if wanted is not None and to not in wanted:
+            continue
+        if type(to) is AccumulateGrad:
+            leaf = to.leaf()
+            if leaf is not None:
+                found[i] = fit(g, leaf._a.shape, leaf._k, to, node)
+        elif to.outs is not None:
+            found[i] = fit(g, *to.outs[nr], to, node)
+        else:
+            found[i] = fit(g, to.shape, to.k, to, node)
+    return found
 
 
 def consumed(edges: Any, results: list[Any]) -> Iterator[tuple[Any, Any]]:
@@ -60,7 +80,8 @@ def accumulate(leaf: Any, g: Any, create: bool) -> None:
             if not layout.is_non_overlapping_and_dense(leaf._a.shape, wanted):
                 wanted = layout.contiguous_strides(leaf._a.shape)
             fresh = aten.new_empty_strided(
-                g, list(g.shape), list(wanted), dtype=g.dtype, layout=g.layout, device=g.device
+                g, list(g.shape), list(wanted), dtype=g.dtype, layout=g.layout, device=g.device,
+                pin_memory=None,
             )
             leaf._g = fresh.copy_(g)
     elif create:
@@ -76,4 +97,4 @@ def _suits(leaf: Any, g: Any) -> bool:
     return bool(g._k.contiguous)
 
 
-__all__ = ["accumulate", "consumed", "deliver"]
+__all__ = ["accumulate", "consumed", "deliver", "fitted"]

@@ -83,10 +83,14 @@ def relu_(input: Tensor) -> Tensor:
 
 
 def rrelu_(
-    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
 ) -> Tensor:
     """In-place version of `rrelu`."""
-    return aten.rrelu(input, lower, upper, training, True)
+    return aten.rrelu_(input, lower, upper, training, generator)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:

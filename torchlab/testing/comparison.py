@@ -263,7 +263,7 @@ def _attributes(a: Tensor, e: Tensor, rules: Rules) -> str:
 
 def _alike(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     """On one device, of one type, without history."""
-    a, e = aten.detach(a), aten.detach(e)
+    a, e = (aten.resolve_neg(aten.resolve_conj(aten.detach(x))) for x in (a, e))
     if a.device is not e.device:
         a, e = a.cpu(), e.cpu()  # type: ignore[attr-defined]
     if a.layout is not e.layout:

@@ -96,3 +96,19 @@ def category(index: int) -> str:
 def heat(fraction: float) -> str:
     """The name of the ramp's colour at `fraction` (0 low … 1 high; clipped)."""
     return f"h{min(HEATS - 1, max(0, int(fraction * HEATS)))}"
+
+
+# Ramps of values, the same in both themes. Smits, Firing and van der Walt's viridis (CC0), whose
+# steps look even and which colour-blind readers can order; and a pair of hues around a neutral
+# middle for values on both sides of zero.
+VALUES = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725")
+SIGNED = ("#1d5fa8", "#5b93cc", "#a9bfd6", "#b9b9b9", "#dfb4a3", "#d47a58", "#b03a1e")
+
+
+def mix(ramp: tuple[str, ...], fraction: float) -> str:
+    """The colour of a ramp at `fraction` (0 its first … 1 its last)."""
+    at = fraction * (len(ramp) - 1)
+    low = min(int(at), len(ramp) - 2)
+    part = at - low
+    pairs = ((int(ramp[low][k : k + 2], 16), int(ramp[low + 1][k : k + 2], 16)) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(a + part * (b - a)):02x}" for a, b in pairs)

@@ -1,8 +1,8 @@
 """How a tensor shows itself in a notebook: its text, its facts, its statistics, a small heat map.
 
 Time and size are bounded for any tensor: the text shows the edges only, statistics read at most a
-million elements, evenly spread, and say so; the map has at most 24 by 48 cells. Colours are
-mid-tones and the page's own text colour, so that light and dark pages both work.
+million elements, evenly spread, and say so; the map has at most 24 by 48 cells. Its colours work
+on light and dark pages; infinities are filled in the page's own text colour, NaN outlined in it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from torchlab.viz.palette import COLOURS, HEATS
+from torchlab.viz.palette import SIGNED, VALUES, mix
 from torchlab.viz.svg import MONO, SANS, escape
 
 ROWS, COLUMNS = 24, 48
 MOST = 1_000_000
-_LEVELS = 12
+_LEVELS = 13  # odd: zero has a colour of its own
 _CELL = 7
 
 
@@ -136,21 +136,6 @@ def _picked(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
-def _mix(level: int) -> str:
-    """A colour of the ramp, between the light and the dark theme's."""
-    at = level / (_LEVELS - 1) * (HEATS - 1)
-    low = min(int(at), HEATS - 2)
-    part = at - low
-    channels = []
-    for k in (1, 3, 5):
-        ends = []
-        for name in (f"h{low}", f"h{low + 1}"):
-            light, dark = (int(c[k : k + 2], 16) for c in COLOURS[name])
-            ends.append((light + dark) / 2)
-        channels.append(round(ends[0] + part * (ends[1] - ends[0])))
-    return "#" + "".join(f"{c:02x}" for c in channels)
-
-
 def _heat_map(t: Any) -> str:
     shape = tuple(t.shape)
     if not shape:
@@ -162,15 +147,21 @@ def _heat_map(t: Any) -> str:
     values = _host(t, index).reshape(len(rows), len(columns)).astype(np.float64)
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    ramp, first, last = VALUES, low, high
+    if low < 0 < high:  # zero in the middle
+        last = max(-low, high)
+        ramp, first = SIGNED, -last
     with np.errstate(all="ignore"):
-        scaled = (values / 2 - low / 2) / (high / 2 - low / 2) if high > low else values * 0 + 0.5
+        scaled = values * 0 + 0.5
+        if last > first:
+            scaled = (values / 2 - first / 2) / (last / 2 - first / 2)
     levels = np.where(np.isfinite(values), np.nan_to_num(scaled) * (_LEVELS - 1) + 0.5, 0)
     levels = np.clip(levels.astype(np.int64), 0, _LEVELS - 1)
     levels[np.isinf(values)], levels[np.isnan(values)] = _LEVELS, _LEVELS + 1
     paths = [
         _path(levels == level, style)
         for level, style in enumerate(
-            [f'fill="{_mix(level)}"' for level in range(_LEVELS)]
+            [f'fill="{mix(ramp, level / (_LEVELS - 1))}"' for level in range(_LEVELS)]
             + ['fill="currentColor"', 'fill="none" stroke="currentColor" stroke-width=".12"']
         )
         if (levels == level).any()

@@ -7,6 +7,7 @@ is told, so that a program written for PyTorch's names works. `func(*args)` lead
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,8 @@ _SPECIAL = (
 RENAMED: dict[str, str] = {
     **{f"{n}.Tensor": f"{n}.default" for n in _DEFAULT},
     **{f"{n}.default": f"special_{n}.default" for n in _SPECIAL},
+    "_fill.Scalar": "fill.Scalar",
+    "_fill.Tensor": "fill.Tensor",
     "flatten.default": "flatten.using_ints",
     "unflatten.default": "unflatten.int",
 }
@@ -46,8 +49,19 @@ NUMBER: dict[str, tuple[str, str, str]] = {
             "remainder", "fmod",
         )  # fmt: skip
     },
+    "mul.Tensor": ("other", "Scalar", "Tensor"),
+    "div.Tensor": ("other", "Scalar", "Tensor"),
+    "clamp.Tensor": ("min", "default", "Tensor"),
+    "all.dims": ("dim", "default", "dims"),
+    "any.dims": ("dim", "default", "dims"),
     "lerp.default": ("weight", "Scalar", "Tensor"),
     "masked_fill.default": ("value", "Scalar", "Tensor"),
+}
+
+_NUMBER_TEXT = {
+    "clamp.Tensor": "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    "all.dims": "(Tensor self) -> Tensor",
+    "any.dims": "(Tensor self) -> Tensor",
 }
 
 # How PyTorch calls the out= form, where it is not `out` for the default and the Tensor overload and
@@ -73,19 +87,49 @@ def arrival(
         found = adapt(op, args, form)
         if found is not None:
             return found
-    overload = None
-    choice = NUMBER.get(key)
-    if choice is not None:
-        name, number, _ = choice
-        i = next(i for i, a in enumerate(op.schema.arguments) if a.name == name)
-        if not isinstance(args[i], Tensor):
-            overload = overload_of(op, form, number)
-    overload = overload or overload_of(op, form)
-    full = args
+    overload = overload_of(op, form, _number_form(key, op, args))
+    full = args[: len(overload.parsed.arguments)]
     if form == "out":
-        full = (*args, *(None for _ in overload.parsed.out_arguments))
+        full = (*full, *(None for _ in overload.parsed.out_arguments))
     told, named = trimmed(overload.parsed, full)
     return overload, told, named, _same
+
+
+def _number_form(key: str, op: Any, args: Any) -> str | None:
+    """The overload that stands for a call with a number, if it is one of its own."""
+    choice = NUMBER.get(key)
+    if choice is None:
+        return None
+    name, number, otherwise = choice
+    i = next(i for i, a in enumerate(op.schema.arguments) if a.name == name)
+    if isinstance(args[i], Tensor) or (otherwise == "dims" and args[i] is not None):
+        return None
+    return number if key not in _INNER or _from_within(op) else None
+
+
+# Note [Numbers in formulas]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~
+# PyTorch's Python interface makes a 0-d tensor of the number in `x * 2`, and a handler is told
+# `mul.Tensor(x, 2)`; its C++ code, gradients for instance, calls `mul.Scalar`. The gradient of such
+# a product has the saved tensor in it, and is `mul.Tensor` again. So for these operators it counts
+# who calls: torchlab's own core, or somebody else. Asked only while a handler listens.
+_INNER = frozenset(("mul.Tensor", "div.Tensor"))
+_OWN = ("MulBackward0", "DivBackward0")
+
+
+def _from_within(op: Any) -> bool:
+    frame: Any = sys._getframe(1)
+    package = __name__.rpartition(".")[0]
+    plumbing = (__name__, *(f"{package}.{m}" for m in ("modes", "python_key", "writes")))
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        code = frame.f_code
+        if module == "torchlab._generated" and code.co_name == "apply":
+            return not any(n in code.co_filename for n in _OWN)
+        if module not in plumbing and module != "torchlab._generated":
+            return module.startswith("torchlab._core.") and not module.endswith("arithmetic")
+        frame = frame.f_back
+    return False
 
 
 def overload_of(op: Any, form: str = "functional", which: str | None = None) -> OpOverload:
@@ -112,7 +156,9 @@ def text_of(op: Any, form: str, which: str | None = None) -> str:
     if choice is not None:
         overload = which or choice[2]
         if which is not None:
-            rest = rest.replace(f"Tensor {choice[0]}", f"Scalar {choice[0]}", 1)
+            rest = _NUMBER_TEXT.get(key) or rest.replace(
+                f"Tensor {choice[0]}", f"Scalar {choice[0]}", 1
+            )
     if form == "inplace":
         rest = rest.replace("Tensor self", "Tensor(a!) self", 1).replace("(a) self", "(a!) self", 1)
         rest = rest[: rest.rindex("->")] + "-> Tensor(a!)"
@@ -138,10 +184,16 @@ def text_of(op: Any, form: str, which: str | None = None) -> str:
 
 def _functional(op: Any, overload: OpOverload) -> Any:
     def run(args: Any, kwargs: Any) -> Any:
-        full = bind(overload.parsed, args, kwargs)
+        full = _filled(op, bind(overload.parsed, args, kwargs))
         return modes.slow(op, full) if modes.SLOW else op.core(*full)
 
     return run
+
+
+def _filled(op: Any, full: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The declaration may have more arguments than PyTorch's overload."""
+    rest = op.schema.arguments[len(full) :]
+    return (*full, *(a.default for a in rest)) if rest else full
 
 
 def _inplace(op: Any, overload: OpOverload) -> Any:

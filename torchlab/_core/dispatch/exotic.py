@@ -17,6 +17,8 @@ and leaves for `modes.odd` if not. `odd` asks here. So an exotic class needs no 
 - methods, properties, in-place forms: define them on the class (`@exotic_method` outside its body).
 - functions whose face looks into arrays (`zeros_like`): an entry under the face's name, with
   `face=True`; `modes.face_odd` finds it.
+- a class whose elements do lie in memory, to be read another way (`strided`), says itself what any
+  operator without an entry does (the `fallback…` methods): see Note [Pending tensors] in ops._bits.
 - `torch.zeros(layout=…)`: `LAYOUTS` has a maker for each layout.
 
 `type(x) is torch.Tensor` is False for them (isinstance is True, and the class calls itself Tensor):
@@ -29,6 +31,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.tape import NOGRAD, RELEASED, TLS, Node, edge_of, save, unpack
 from torchlab._core.tensor import Tensor
 
@@ -44,6 +47,7 @@ class Exotic(Tensor):
     __slots__ = ()
     _exotic = True
     backend = ""
+    strided = False  # whether `plain()` is cheap: elements in memory, to be read another way
 
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = "Tensor"
@@ -58,6 +62,35 @@ class Exotic(Tensor):
             f" is no such operator for {cls.backend}; convert the tensor to a strided one first"
             " (to_dense(), dequantize()) if memory allows."
         )
+
+    @classmethod
+    def fallback(cls, op: Any, args: Sequence[Any]) -> Any:
+        """Run an operator that has no entry."""
+        pointwise = op.family in ("unary", "binary", "pointwise")
+        return cls.refuse(op.name, pointwise, find(args))
+
+    @classmethod
+    def fallback_face(cls, fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the function `fn` whose declaration looks into arrays, where there is no entry."""
+        return cls.refuse(fn.__name__, False, find(args))
+
+    @classmethod
+    def fallback_into(cls, op: Any, operands: Sequence[Any], values: Any, out: Any) -> Any:
+        """A pointwise operator into the array of a dense tensor, where there is no entry."""
+        return cls.refuse(f"{op.name}_", True, find(operands))
+
+    @classmethod
+    def fallback_general(cls, op: Any, t: Tensor, operands: Sequence[Any], values: Any) -> Any:
+        """Another operator into `t`."""
+        return cls.refuse(f"{op.name}_", False, find(operands))
+
+    def plain(self) -> Tensor:
+        """A dense tensor of the same values, for `strided` classes."""
+        raise NotImplementedError(f"a tensor of {self.backend} is no strided one")
+
+    def written_out(self, r: Tensor, op: Any) -> None:
+        """Take the values of `r` as the result of `out=`, for `strided` classes."""
+        raise NotImplementedError(f"{op.name}(): out= is not there for {self.backend}")
 
     def write_out(self, out: Any, name: str) -> Any:
         """Let `out` hold what this tensor holds, for `out=`."""
@@ -92,8 +125,12 @@ def call(op: Any, args: Sequence[Any]) -> Any:
             return f(*args)
     if op.family == "composite":
         return op.decompose(*args)
-    pointwise = op.family in ("unary", "binary", "pointwise")
-    return type(tensors[0]).refuse(op.name, pointwise, tensors)
+    return _speaker(tensors).fallback(op, args)
+
+
+def _speaker(tensors: Sequence[Any]) -> Any:
+    """The class that says what to do without an entry: strided ones become plain first."""
+    return next((type(t) for t in tensors if t.strided), type(tensors[0]))
 
 
 modes.exotic_call.append(call)
@@ -101,14 +138,21 @@ modes.exotic_call.append(call)
 
 def into(op: Any, operands: Sequence[Any], values: Any, out: Any) -> Any:
     """A write into a dense tensor with an exotic operand: the entry `<operator>_into`."""
-    t = find(operands)[0]
-    f = TABLES[t.backend].get(f"{op.name}_into")
+    tensors = find(operands)
+    cls = _speaker(tensors)
+    f = None if cls.strided else TABLES[tensors[0].backend].get(f"{op.name}_into")
     if f is None or out is None:
-        return type(t).refuse(f"{op.name}_", True, [t])
+        return cls.fallback_into(op, operands, values, out)
     return f(op, operands, values, out)
 
 
+def general_into(op: Any, t: Tensor, operands: Sequence[Any], values: Any) -> Any:
+    """A write of an operator that is not element by element, with an exotic operand."""
+    return _speaker(find(operands)).fallback_general(op, t, operands, values)
+
+
 compute.exotic_into.append(into)
+writes.exotic_general.append(general_into)
 
 
 def into_out(op: Any, args: Sequence[Any], out: Any) -> Any:
@@ -118,14 +162,18 @@ def into_out(op: Any, args: Sequence[Any], out: Any) -> Any:
 
 def deliver(op: Any, outs: Sequence[Any], made: Sequence[Any]) -> Any:
     """Let the `outs` hold what was made; each must be of the layout of its result."""
+    made = [r.plain() if r._exotic and r.strided else r for r in made]  # type: ignore[attr-defined]
     for o, r in zip(outs, made, strict=True):
-        if type(r) is not type(o):
+        if type(r) is not type(o) and (r._exotic or (o._exotic and not o.strided)):
             raise RuntimeError(
                 f"{op.name}(): the result has layout {r.layout}, but out= has {o.layout}"
             )
     for o, r in zip(outs, made, strict=True):
         if r._exotic:
             r.write_out(o, op.name)
+        elif o._exotic:
+            writes.check_cast(op, r._k.dtype, o._k.dtype)
+            o.written_out(r, op)
         else:
             o.resize_(r.shape).copy_(r)
     return outs[0] if len(outs) == 1 else tuple(outs)
@@ -171,7 +219,7 @@ def exotic_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     t = args[0]
     f = TABLES[t.backend].get(name)
     if f is None:
-        return type(t).refuse(name, False, [t])
+        return type(t).fallback_face(getattr(aten, name), args, kwargs)
     return f(*args, **kwargs)
 
 
@@ -199,6 +247,16 @@ class ExoticNode(Node):
 _node_classes: dict[str, type] = {}
 
 
+def node_class(name: str) -> type:
+    """The class of the nodes called `name`."""
+    cls = _node_classes.get(name)
+    if cls is None:
+        cls = _node_classes[name] = type(
+            name, (ExoticNode,), {"__slots__": (), "__module__": "torchlab.autograd"}
+        )
+    return cls
+
+
 def record(name: str, result: Any, inputs: Sequence[Any], backward: Any, *saved: Any) -> Any:
     """Make a node called `name` the history of `result`, if one of `inputs` wants gradients and the
     tape records. `backward(g, *saved)` gives one gradient for each input. Returns the result."""
@@ -207,12 +265,7 @@ def record(name: str, result: Any, inputs: Sequence[Any], backward: Any, *saved:
     edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in inputs)
     if all(e is None for e in edges):
         return result
-    cls = _node_classes.get(name)
-    if cls is None:
-        cls = _node_classes[name] = type(
-            name, (ExoticNode,), {"__slots__": (), "__module__": "torchlab.autograd"}
-        )
-    node: Any = cls()
+    node: Any = node_class(name)()
     node.next = edges
     node.backward = backward
     node.saved = [

@@ -91,6 +91,8 @@ _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
     "new_full": (_self_full, "like"),
     "new_empty_strided": (_plain("self", "size", "stride"), "like"),
     "copy_": (_plain("self", "src"), "write"),
+    "_local_scalar_dense": (_plain("self"), "draw"),
+    "bernoulli_": (_plain("self", "p"), "write"),
     "zero_": (_plain("self"), "write"),
     "normal_": (_plain("self", "mean", "std"), "write"),
     "uniform_": (_plain("self", "from_", "to"), "write"),
@@ -137,6 +139,8 @@ _TEXT: dict[str, str] = {
     "normal_.default": f"(Tensor(a!) self, float mean=0, float std=1, {_AT}) -> Tensor(a!)",
     "uniform_.default": f"(Tensor(a!) self, float from=0, float to=1, {_AT}) -> Tensor(a!)",
     "exponential_.default": f"(Tensor(a!) self, float lambd=1, {_AT}) -> Tensor(a!)",
+    "bernoulli_.float": f"(Tensor(a!) self, float p=0.5, {_AT}) -> Tensor(a!)",
+    "bernoulli_.Tensor": f"(Tensor(a!) self, Tensor p, {_AT}) -> Tensor(a!)",
     "bernoulli.default": f"(Tensor self, {_AT}) -> Tensor",
     "bernoulli.p": f"(Tensor self, float p, {_AT}) -> Tensor",
     "lift_fresh.default": "(Tensor(a) self) -> Tensor(a)",
@@ -147,6 +151,8 @@ _TEXT: dict[str, str] = {
 
 def _which(name: str, args: tuple[Any, ...], generator: bool) -> str:
     """The overload that PyTorch chooses."""
+    if name == "bernoulli_":
+        return "Tensor" if len(args) == 2 and isinstance(args[1], Tensor) else "float"
     if name == "empty":
         return "memory_format"
     if name == "eye":
@@ -174,6 +180,8 @@ def overload(name: str, which: str) -> OpOverload:
 def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
     def run(args: Any, kwargs: Any) -> Any:
         bind(found.parsed, args, kwargs)
+        if modes.dispatched():  # a mode further out
+            return modes.python_ask[0](found, args, kwargs)
         given = {k: v for k, v in kwargs.items() if v is not None or k == "generator"}
         if name in ("lift_fresh", "_local_scalar_dense"):
             return args[0] if name == "lift_fresh" else FACES["item"].body(*args)
@@ -206,12 +214,13 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
         dev = parameters.get("device")
         if dev is not None or kind == "made":
             named["device"] = devices.as_device(dev)
-        named["pin_memory"] = bool(parameters.get("pin_memory", False))
+        if parameters.get("pin_memory", False) is not None:  # None: PyTorch's C++ calls, too
+            named["pin_memory"] = bool(parameters.get("pin_memory", False))
         if parameters.get("memory_format") is not None:
             named["memory_format"] = parameters["memory_format"]
     found = overload(name, _which(name, args, generator is not None))
     facts = found.parsed.arguments
-    while kind == "write" and len(args) > 1 and args[-1] == facts[len(args) - 1].default:
+    while kind == "write" and len(args) > 1 and _at_default(args[-1], facts[len(args) - 1]):
         args = args[:-1]
     out = parameters.get("out")
     result = modes.python_ask[0](found, args, named)
@@ -220,8 +229,14 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
     return result.requires_grad_() if parameters.get("requires_grad") else result
 
 
+def _at_default(v: Any, fact: Any) -> bool:
+    return fact.has_default and not isinstance(v, Tensor) and v == fact.default
+
+
 def fresh(t: Tensor) -> Tensor:
     """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`."""
+    if not modes.dispatched():
+        return t
     return modes.python_ask[0](overload("lift_fresh", "default"), (t,), {})
 
 

@@ -26,7 +26,6 @@ def _listened(topic: events.Topic) -> None:
 events.op_call.on_change = _listened
 events.node_created.on_change = _listened
 
-_autocast: list[Any] = []  # torchlab.amp puts its caster here
 # torchlab._core.dispatch.python_key puts its functions here: a call, a write, a call with out=, an
 # overload that no declaration stands for, and the search for handlers.
 python_key: list[Any] = []
@@ -34,6 +33,7 @@ python_write: list[Any] = []
 python_out: list[Any] = []
 python_ask: list[Any] = []
 dispatch_handlers: list[Any] = []
+composed: list[Any] = []  # torchlab._core.dispatch.composed: calls in PyTorch's operators
 
 
 def dispatched() -> bool:
@@ -83,6 +83,10 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
             return mode.__torch_function__(op.function, _types(args), *as_written(op, args))
         finally:
             state.function_modes.append(mode)
+    if state.autocast is not None and op.autocast is not None:  # a Caster of torchlab.amp
+        result = state.autocast(op, args)  # comes back here with autocast off
+        if result is not NotImplemented:
+            return result
     stack = state.dispatch_modes
     if stack and op.family != "composite" and not hasattr(stack[-1], "below_autograd"):
         mode = stack.pop()  # the compiler's: it wants the call as it is, above autograd
@@ -90,12 +94,15 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
             return mode.__torch_dispatch__(op, _types(args), args, {})
         finally:
             stack.append(mode)
-    if state.autocast is not None and _autocast:
-        args = _autocast[0](op, args)
-    if stack and op.family != "composite":
+    if stack and hasattr(stack[-1], "below_autograd"):
         if overriding(args):
             return odd(op, args)
         check_types(op, args)
+        result = composed[0](op, args)
+        if result is not NotImplemented:
+            return result
+        if op.family == "composite":
+            return op.core(*args)
         result = python_key[0](op, args)
         return result if state.subclasses_off else rewrap(result, args)
     result = op.core(*args)
@@ -190,6 +197,9 @@ def _without_functions(op: Any, args: tuple[Any, ...]) -> Any:
     """Below `__torch_function__`: composites run their body on the tensors as they are."""
     TLS.subclasses_off += 1
     try:
+        result = composed[0](op, args)
+        if result is not NotImplemented:
+            return result
         return op.decompose(*args) if op.family == "composite" else python_key[0](op, args)
     finally:
         TLS.subclasses_off -= 1
@@ -271,6 +281,8 @@ def rewrap(result: Any, args: Any) -> Any:
             cls = type(x)
     if cls is Tensor:
         return result
+    if _is_exotic(result) and result.strided:  # no class has both bits and a user's methods
+        result = result.plain()
     if type(result) is Tensor:
         return as_subclass(result, cls)
     if isinstance(result, tuple) and hasattr(result, "_fields"):

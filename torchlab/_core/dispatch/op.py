@@ -137,7 +137,7 @@ class Op:
             for space in spaces:
                 names = registry.FUNCTIONS.setdefault(space, set())
                 names.add(self.name)
-                if inplace and space == "torch":
+                if inplace and space == "torch" and self.name + "_" not in registry.METHOD_ONLY:
                     names.add(self.name + "_")
 
     @property
@@ -255,13 +255,16 @@ def pointwise(text: str, **facts: Any) -> Callable[[Any], Op]:
 class Face:
     """The public Python call of a name with several overloads: a function that chooses."""
 
-    __slots__ = ("name", "body", "method", "out", "doc", "_cache")
+    __slots__ = ("name", "body", "method", "out", "autocast", "doc", "_cache")
 
-    def __init__(self, name: str, body: Any, method: Any, out: bool = False) -> None:
+    def __init__(
+        self, name: str, body: Any, method: Any, out: bool = False, autocast: str | None = None
+    ) -> None:
         self.name = name
         self.body = body
         self.method = method
         self.out = out
+        self.autocast = autocast
         self.doc = body.__doc__ or ""
         self._cache: dict[str, Any] = {}
 
@@ -287,13 +290,15 @@ def face(
     spaces: tuple[str, ...] = ("torch",),
     py: tuple[str, ...] = (),
     out: bool = False,
+    autocast: str | None = None,
 ) -> Callable[[Any], Face]:
     """Let the decorated function be what users call under `name`; it picks among operators.
     `method` says whether tensors have it, or is the method where its parameters come in another
-    order. `out` gives the function (not the method) an `out=` into which the result is copied."""
+    order. `out` gives the function (not the method) an `out=` into which the result is copied.
+    `autocast`: torchlab.amp casts what the body gets, as it does with operators."""
 
     def declare(body: Any) -> Face:
-        f = Face(name, body, method, out)
+        f = Face(name, body, method, out, autocast)
         elsewhere = bool(spaces) and "torch" not in spaces and not method
         for n in (name, *py):
             if elsewhere:
@@ -308,7 +313,7 @@ def face(
             if method:
                 registry.METHODS[n] = (f, "method")
         for space in spaces:
-            registry.FUNCTIONS.setdefault(space, set()).add(name)
+            registry.FUNCTIONS.setdefault(space, set()).update({name} - registry.METHOD_ONLY)
         return f
 
     return declare

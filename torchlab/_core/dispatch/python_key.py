@@ -65,6 +65,10 @@ def handlers_in(args: Any) -> list[Any]:
 
 def call(op: Any, args: tuple[Any, ...]) -> Any:
     """Run a declared operator: the handlers below, the tape above."""
+    args = tuple(
+        (x,) * a.type.size if type(x) is int and a.type.list and a.type.size else x
+        for a, x in zip(op.schema.arguments, args, strict=True)
+    )
     overload, told, named, back = arrivals.arrival(op, args)
     result = back(below(overload, told, named))
     returns = op.schema.returns
@@ -202,7 +206,10 @@ def keep_output(node: Any, t: Tensor, nr: int) -> Any:
     """What a node keeps of its own result."""
     if TLS.saved_hooks:
         return NAMESPACE["save_output"](t, nr)
-    kept = Kept(detached(t), t, nr)
+    if not t._k.differentiable or (node.used is not None and nr not in node.used):
+        kept = Kept(t, t, None)  # a leaf: kept as it is
+    else:
+        kept = Kept(detached(t), t, nr)
     kept.storage.saved = kept.version
     return kept
 

@@ -14,6 +14,16 @@ SPACE_FACES: dict[
 WEAK: set[str] = set()  # names whose face in FACES belongs to another name space than torch
 METHODS: dict[str, tuple[Any, str]] = {}  # name of a tensor's method → (Op or Face, form)
 FUNCTIONS: dict[str, set[str]] = {}  # namespace ("torch", "nn.functional", "linalg", …) → names
+# Writes in place that PyTorch has as methods only: there is `x.add_(y)`, but no `torch.add_`.
+METHOD_ONLY = frozenset("""
+    absolute_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addr_ arctan2_ atan2_ baddbmm_ bitwise_and_
+    bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ copysign_
+    cumprod_ cumsum_ digamma_ div_ divide_ eq_ erfinv_ floor_divide_ fmod_ ge_ greater_
+    greater_equal_ gt_ hypot_ igamma_ igammac_ index_add_ index_copy_ index_reduce_ le_ lerp_ less_
+    less_equal_ lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ masked_fill_
+    masked_scatter_ mul_ multiply_ ne_ nextafter_ not_equal_ pow_ put_ remainder_ renorm_
+    scatter_add_ scatter_reduce_ sgn_ sign_ sub_ subtract_ tril_ triu_ true_divide_
+    """.split())  # fmt: skip
 
 
 def register(op: Any) -> None:
@@ -36,7 +46,7 @@ def alias(new: str, old: str) -> None:
     """Let `new` be another public name of `old`, in-place form included."""
     FACES[new] = FACES[old]
     for names in FUNCTIONS.values():
-        names.update(new + suffix for suffix in ("", "_") if old + suffix in names)
+        names.update({new + x for x in ("", "_") if old + x in names} - METHOD_ONLY)
     for suffix in ("", "_"):
         if old + suffix in METHODS:
             METHODS[new + suffix] = METHODS[old + suffix]

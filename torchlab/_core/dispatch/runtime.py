@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, modes, python_key, writes
+from torchlab._core.dispatch import composed, compute, modes, python_key, writes
 from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
@@ -15,6 +15,7 @@ from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     NOGRAD,
     TLS,
+    AccumulateGrad,
     ViewMeta,
     edge_of,
     next_seq,
@@ -40,6 +41,7 @@ NAMESPACE.update(
     seq=next_seq,
     Storage=Storage,
     ViewMeta=ViewMeta,
+    LEAF=AccumulateGrad,
     edge_of=edge_of,
     save=save,
     save_output=save_output,

@@ -11,7 +11,7 @@ from typing import Any
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends import base
-from torchlab._core.dispatch import modes
+from torchlab._core.dispatch import modes, resizing
 from torchlab._core.dispatch.compute import elementwise, empty, execute, result_dtypes, wrap
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
@@ -63,7 +63,7 @@ def check_tape(t: Tensor, others: Any) -> None:
         return
     b = base_of(t)
     wants = e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
-    if type(b._e) is AccumulateGrad and (e is not None or wants):
+    if type(b._e) is AccumulateGrad:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
             " Write under torch.no_grad(), or to a clone."
@@ -160,6 +160,9 @@ def check_general_into(op: Any, t: Tensor, operands: Any) -> None:
 
 def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
     """Compute anew, then copy: for kernels that are not element by element."""
+    for x in operands:
+        if isinstance(x, Tensor) and x._exotic:  # Note [Exotic tensors]
+            return exotic_general[0](op, t, operands, values)
     args, tensors, rest = [], iter(operands), iter(values)
     for a in op.schema.arguments:
         args.append(next(tensors) if a.type.base == "Tensor" else next(rest))
@@ -189,7 +192,7 @@ def saved_original(t: Tensor) -> Tensor:
     """A copy of the tensor's value and edge before it is overwritten."""
     c = wrap(t._a.copy()) if t._k.plain else empty(t._a.shape, t._k.dtype, t._k.device)
     if not t._k.plain:
-        c._a[...] = t._a
+        c._a[...] = t._a[...]
     c._e = edge_of(t)
     return c
 
@@ -218,6 +221,8 @@ def rebase_history(t: Tensor, node: Any) -> None:
         t._e = node
         return
     b = base_of(t)
+    if t._exotic or b._exotic:  # Note [Pending tensors] in ops._bits
+        node = exotic_through[0](t, node)
     c = CopySlices()
     c.next = (edge_of(b), *node.next[1:])
     c.fn = node
@@ -250,14 +255,6 @@ def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
     that an `out` of another shape gets, row-major if not given."""
     if out._a.shape == tuple(shape):
         return
-    if out._s is not None and out._s.lent:
-        needed = layout.storage_nbytes(shape, layout.contiguous_strides(shape), 0, out._k.itemsize)
-        if needed > out._s.nbytes:
-            raise RuntimeError(
-                f"{op.name}: Trying to resize storage that is not resizable: out of shape"
-                f" {list(out._a.shape)} lies in memory that was lent (by NumPy, for instance), too"
-                f" small for the result's shape {list(shape)}"
-            )
     if out._a.size:
         warnings.warn(
             "An output with one or more elements was resized since it had shape"
@@ -266,11 +263,12 @@ def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
             " resized unless they have zero elements.",
             stacklevel=4,
         )
-    fresh = empty(shape, out._k.dtype, out._k.device, strides)
-    out._a, out._k, out._s, out._v = fresh._a, fresh._k, fresh._s, None
+    resizing.resize(out, tuple(shape), strides or layout.contiguous_strides(shape), op.name)
 
 
-exotic_out: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
+exotic_through: list[Any] = []  # torchlab._core.ops._bits puts its function here
+exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
+exotic_out: list[Any] = []
 exotic_delivered: list[Any] = []
 
 
@@ -318,6 +316,8 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
         prepare_out(op, o, inputs)
         if "out_apart" in tags:
             check_apart(op, o, inputs)
+    if TLS.autocast is not None:  # with out= it has no say
+        body = TLS.autocast.off(body)
     results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
     made = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     if len(outs) != len(made):

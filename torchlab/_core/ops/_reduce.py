@@ -190,6 +190,8 @@ def keep_reduced(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
 @vjp_helper
 def expand_reduced(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
     """A reduction's gradient, repeated over what was reduced."""
+    if g._a.ndim == 0:
+        return aten.expand(g, tuple(shape))
     return aten.expand(keep_reduced(g, shape, dim, keepdim), tuple(shape))
 
 

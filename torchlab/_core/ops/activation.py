@@ -136,6 +136,7 @@ def selu(xp: Any, x: Any, out: Any = None) -> Any:
     "where(self * beta > threshold, self, log1p(exp(self * beta)) / beta)",
     inplace=False,
     out=True,
+    autocast="float32:accelerator",
 )
 def softplus(xp: Any, x: Any, beta: Any = 1, threshold: Any = 20, out: Any = None) -> Any:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
@@ -295,7 +296,13 @@ def selu_(self: Any) -> Any:
     return selu.inplace(self)
 
 
-@face("threshold", method=False, spaces=_TORCH_F)
+@face("threshold", method=False, out=True)
+def torch_threshold(self: Any, threshold: Any, value: Any) -> Any:
+    """x where x > threshold, else value."""
+    return threshold_op.call(self, threshold, value)
+
+
+@face("threshold", method=False, spaces=_F)
 def threshold(self: Any, threshold: Any, value: Any, inplace: bool = False) -> Any:
     """x where x > threshold, else value."""
     return (
@@ -355,7 +362,7 @@ def _prelu_kernel(xp: Any, x: Any, weight: Any, out: Any = None) -> Any:
     return into(xp.where(x > 0, x, x * weight), out)
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor", spaces=_TORCH_F)
+@composite("prelu(Tensor self, Tensor weight) -> Tensor", spaces=_TORCH_F, autocast="lower")
 def prelu(self: Any, weight: Any) -> Any:
     """x where x > 0, else weight · x; `weight` has one element, or one for each channel (dimension
     1)."""
@@ -442,17 +449,9 @@ def rrelu_with_noise(xp: Any, x: Any, noise: Any, out: Any = None) -> Any:
     return xp.multiply(x, noise, out=out)
 
 
-@face("rrelu", method=False, spaces=_TORCH_F)
-def rrelu(
-    self: Any,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    inplace: bool = False,
+def _rrelu(
+    self: Any, lower: float, upper: float, training: bool, inplace: bool, generator: Any
 ) -> Any:
-    """x where x > 0, else slope · x: a random slope from [lower, upper] in training, their mean
-    else
-    (arXiv:1505.00853)."""
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, but got {lower} "
@@ -467,6 +466,7 @@ def rrelu(
         aten.empty((int(aten.sum(low).item()),), dtype=dt.float64, device=self._k.device),
         lower,
         upper,
+        generator=generator,
     )
     slopes = aten.masked_scatter(aten.ones_like(x), low, aten.to(draws, self._k.dtype))
     return (
@@ -474,7 +474,39 @@ def rrelu(
     )
 
 
+@face("rrelu", method=False)
+def torch_rrelu(
+    self: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Any:
+    """x where x > 0, else slope · x: a random slope from [lower, upper] in training, their mean
+    else (arXiv:1505.00853)."""
+    return _rrelu(self, lower, upper, training, False, generator)
+
+
+@face("rrelu", method=False, spaces=_F)
+def rrelu(
+    self: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Any:
+    """x where x > 0, else slope · x: a random slope from [lower, upper] in training, their mean
+    else (arXiv:1505.00853)."""
+    return _rrelu(self, lower, upper, training, inplace, None)
+
+
 @face("rrelu_", method=False, spaces=_TORCH_F)
-def rrelu_(self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+def rrelu_(
+    self: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Any:
     """In-place `rrelu`."""
-    return rrelu.function(self, lower, upper, training, inplace=True)
+    return _rrelu(self, lower, upper, training, True, generator)

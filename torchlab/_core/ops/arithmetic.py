@@ -102,7 +102,7 @@ div_tensor = binary(
     promote="float",
     expr="self / other",
     py=("__truediv__", "__itruediv__"),
-    vjp={"self": "g / conj_of(other)", "other": "-g * conj_of(self / other / other)"},
+    vjp={"self": "g / conj_of(other)", "other": "conj_of(self / other / other) * -g"},
     doc="self / other; integers become the default floating type.",
 )
 
@@ -203,6 +203,7 @@ remainder = binary(
     _remainder,
     py=("__mod__", "__imod__"),
     expr="self - floor(self / other) * other",
+    grad_name="RemainderBackward0|RemainderBackward1",
     vjp={"self": "g", "other": "-g * floor_quotient(self, other)"},
     doc="The remainder with the divisor's sign.",
 )
@@ -219,6 +220,7 @@ fmod = binary(
     _fmod,
     numbers=("other",),
     expr="self - trunc(self / other) * other",
+    grad_name="FmodBackward0|FmodBackward1",
     vjp={"self": "g", "other": "-g * div(self, other, rounding_mode='trunc')"},
     doc="The remainder with the dividend's sign.",
 )
@@ -256,6 +258,7 @@ pow_tensor = binary(
         "self": "pow_backward_self(g, self, exponent)",
         "exponent": "pow_backward_exponent(g, self, exponent, result)",
     },
+    autocast="float32:accelerator",
 )
 pow_scalar = pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -264,6 +267,7 @@ pow_scalar = pointwise(
     promote=lambda op, common: (common, common),
     vjp={"self": "pow_backward(g, self, exponent)"},
     expr="pow(self, exponent)",
+    autocast="float32:accelerator",
 )(lambda xp, a, e, out=None: _pow_number(xp, a, e, out))
 
 
@@ -418,6 +422,7 @@ reciprocal = unary(
     expr="1 / self",
     vjp={"self": "-g * conj_of(result * result)"},
     doc="1 / self.",
+    autocast="float32:accelerator",
 )
 
 
@@ -446,6 +451,7 @@ square = unary(
         "tensor1": "g * conj_of(tensor2 * value)",
         "tensor2": "g * conj_of(tensor1 * value)",
     },
+    autocast="promote:accelerator",
 )
 def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     """self + value · tensor1 · tensor2."""
@@ -460,6 +466,7 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
         "tensor1": "g * conj_of(value / tensor2)",
         "tensor2": "-g * conj_of(value * tensor1 / (tensor2 * tensor2))",
     },
+    autocast="promote:accelerator",
 )
 def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     """self + value · tensor1 / tensor2."""
@@ -474,6 +481,7 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
 @pointwise(
     "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
     expr="self + weight * (end - self)",
+    grad_name="LerpBackward0|LerpBackward1",
     vjp={
         "self": "g * (1 - conj_of(weight))",
         "end": "g * conj_of(weight)",

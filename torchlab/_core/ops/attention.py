@@ -58,7 +58,6 @@ def _decomposed(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     public=False,
     meta=_meta,
     decompose=_decomposed,
-    autocast="lower",
     grad_name="ScaledDotProductFlashAttentionForCpuBackward0",
     vjp={
         "query, key, value, attn_mask": (
@@ -184,7 +183,7 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
             )
 
 
-@face("scaled_dot_product_attention", method=False, spaces=("nn.functional",))
+@face("scaled_dot_product_attention", method=False, spaces=("nn.functional",), autocast="lower")
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

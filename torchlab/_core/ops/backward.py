@@ -7,7 +7,7 @@ from typing import Any
 
 from torchlab._core import layout
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.tape import _as_strided_backward, _copy_slices
+from torchlab._core.tape import CopySlices, _as_strided_backward, _copy_slices
 from torchlab._core.tensor import Tensor
 
 
@@ -15,7 +15,7 @@ from torchlab._core.tensor import Tensor
 def conj_of(x: Any) -> Any:
     """The conjugate for complex tensors; others are given back as they are."""
     if isinstance(x, Tensor):
-        return aten.conj(x) if x._k.dtype.is_complex else x
+        return aten._conj_physical(x) if x._k.dtype.is_complex else x
     return x.conjugate() if isinstance(x, complex) else x
 
 
@@ -86,6 +86,8 @@ def sum_to_shape(g: Tensor, shape: Any) -> Tensor:
     have = g._a.shape
     if have == tuple(shape):
         return g
+    if not shape:
+        return aten.sum(g)
     lead = len(have) - len(shape)
     dims = [
         *range(lead),
@@ -104,9 +106,22 @@ def cast_back(g: Any, dtype: Any, device: Any) -> Any:
 # ---- views --------------------------------------------------------------------------------------
 
 
+def in_pairs(geometry: Any) -> Any:
+    """The geometry of a complex tensor as that of its (real, imaginary) parts."""
+    shape, strides, offset = geometry
+    return (*shape, 2), (*(2 * x for x in strides), 1), 2 * offset
+
+
 def strided_backward(g: Tensor, geometry: Any, base: Any) -> Tensor:
-    """The gradient of a base from that of a view told by geometry."""
-    shape, base_geometry, _ = base
+    """The gradient of a base from that of a view told by geometry. A real view of a complex base,
+    or the other way round, is one of real numbers."""
+    shape, base_geometry, k = base
+    if k.dtype.is_complex != g._k.dtype.is_complex:
+        if k.dtype.is_complex:
+            pairs = in_pairs(base_geometry)
+            return aten.view_as_complex(strided_backward(g, geometry, (pairs[0], pairs, g._k)))
+        pairs = aten.view_as_real(aten.resolve_conj(g))
+        return strided_backward(pairs, in_pairs(geometry), base)
     _, base_strides, base_offset = base_geometry
     size, strides, offset = geometry
     return aten.as_strided_backward(
@@ -119,7 +134,10 @@ _as_strided_backward.append(strided_backward)
 
 def copy_slices(node: Any, g: Tensor) -> Any:
     """Backward of a recorded write into a view (see CopySlices)."""
-    shape, base_geometry, _ = node.base
+    shape, base_geometry, k = node.base
+    if k.dtype.is_complex != node.fn.k.dtype.is_complex:
+        grads = copy_slices(*_in_real_numbers(node, g))
+        return _as_complex(grads) if k.dtype.is_complex else grads
     size, strides, offset = node.view
     _, base_strides, base_offset = base_geometry
     full = aten.new_empty_strided(g, tuple(shape), dense_strides(shape, base_strides))
@@ -135,6 +153,38 @@ def copy_slices(node: Any, g: Tensor) -> Any:
     else:
         part.copy_(sum_to_shape(first, size))
     return (full if node.next[0] is not None else None, *inner[1:])
+
+
+def _in_real_numbers(node: Any, g: Tensor) -> tuple[Any, Tensor]:
+    """(node, gradient) where a real view of a complex base was written, or the other way round, as
+    if both were real."""
+    shape, base_geometry, k = node.base
+    told = CopySlices()
+    told.next = node.next
+    if k.dtype.is_complex:
+        pairs = in_pairs(base_geometry)
+        told.fn, told.view, told.base = node.fn, node.view, (pairs[0], pairs, node.fn.k)
+        return told, aten.view_as_real(aten.resolve_conj(g))
+    told.fn, told.view, told.base = _OfPairs(node.fn, k), in_pairs(node.view), node.base
+    return told, g
+
+
+def _as_complex(grads: Any) -> Any:
+    first, *rest = grads
+    return (first if first is None else aten.view_as_complex(aten.contiguous(first)), *rest)
+
+
+class _OfPairs:
+    """The node of a write into a complex tensor, for gradients of (real, imaginary) pairs."""
+
+    __slots__ = ("fn", "k")
+
+    def __init__(self, fn: Any, k: Any) -> None:
+        self.fn, self.k = fn, k
+
+    def apply(self, g: Any) -> Any:
+        first, *rest = self.fn.apply(aten.view_as_complex(aten.contiguous(g)))
+        return (first if first is None else aten.view_as_real(aten.resolve_conj(first)), *rest)
 
 
 def copy_slices_by_index(node: Any, g: Tensor) -> Any:

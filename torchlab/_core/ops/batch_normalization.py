@@ -340,7 +340,7 @@ def instance_norm(
     use_input_stats: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool = True,
+    cudnn_enabled: bool,
 ) -> Any:
     """Batch norm of each sample by itself: input (N, C, …)."""
     shape = self._a.shape

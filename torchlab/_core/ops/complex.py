@@ -1,6 +1,7 @@
 """Complex numbers: parts, conjugates, angles.
 
-Conjugates are computed at once: the lazy bit of PyTorch is not there yet, `is_conj()` is False.
+Conjugates are views with a bit: Note [Pending tensors] in `_bits`, which also says what becomes of
+negatives.
 """
 
 from __future__ import annotations
@@ -12,24 +13,13 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import alias
+from torchlab._core.dispatch.exotic import exotic, record
 from torchlab._core.dispatch.op import composite, face, op, unary, view
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
+from torchlab._core.ops._bits import KEY, Pending, bare, flipped, pending, resolved
 from torchlab._core.ops.kernels import into
-
-_conj = unary(
-    "_conj_physical",
-    lambda xp, a, out=None: xp.conjugate(a, out=out),
-    public=False,
-    vjp={"self": "conj_of(g)"},
-    grad_name="ConjBackward0",
-)
-
-
-@face("conj")
-def conj(self: Any) -> Any:
-    """The complex conjugate; real tensors are given back as they are."""
-    return _conj.call(self) if self._k.dtype.is_complex else self
+from torchlab._core.tape import TLS, edge_of
 
 
 def _conjugate(xp: Any, a: Any, out: Any = None) -> Any:
@@ -39,6 +29,13 @@ def _conjugate(xp: Any, a: Any, out: Any = None) -> Any:
 
 
 _conj_physical = unary(
+    "_conj_physical",
+    _conjugate,
+    inplace=False,
+    vjp={"self": "conj_of(g)"},
+    grad_name="ConjPhysicalBackward0",
+)
+_conj_physical_op = unary(
     "conj_physical",
     _conjugate,
     public=False,
@@ -46,39 +43,102 @@ _conj_physical = unary(
 )
 
 
+@op(
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    family="tensorwise",
+    vjp={"self": "conj_of(g)"},
+    grad_name="ConjBackward0",
+)
+def _conj(self: Any) -> Any:
+    """The complex conjugate, as a view."""
+    if not self._k.dtype.is_complex:
+        raise RuntimeError(
+            f"_conj: only complex tensors can have the conjugate bit, not one of type {self.dtype}"
+        )
+    return flipped(self, conj=True)
+
+
+@op(
+    "_neg_view(Tensor(a) self) -> Tensor(a)",
+    family="tensorwise",
+    vjp={"self": "neg(g)"},
+    grad_name="NegViewBackward0",
+)
+def _neg_view(self: Any) -> Any:
+    """The negative, as a view."""
+    if self._k.dtype is dt.bool_:
+        raise NotImplementedError("_neg_view: there is no negative for tensors of type torch.bool")
+    return flipped(self, neg=True)
+
+
+@exotic(KEY, "_conj")
+def _conj_pending(self: Any) -> Any:
+    return record("ConjBackward0", _conj.kernel(self), (self,), lambda g: (aten._conj(g),))
+
+
+@exotic(KEY, "_neg_view")
+def _neg_view_pending(self: Any) -> Any:
+    return record("NegViewBackward0", _neg_view.kernel(self), (self,), lambda g: (aten.neg(g),))
+
+
+@face("conj")
+def conj(self: Any) -> Any:
+    """The complex conjugate, as a view with the conjugate bit; real tensors are given back as they
+    are."""
+    if not self._k.dtype.is_complex:
+        return self
+    # A graph that is being captured has no tensors with bits.
+    return _conj_physical.call(self) if TLS.dispatch_modes else _conj.call(self)
+
+
 @face("conj_physical")
 def conj_physical(self: Any, *, out: Any = None) -> Any:
     """The complex conjugate in memory of its own; real tensors are given back as they are."""
     if out is not None:
-        return _conj_physical.out(self, out=out)
-    return _conj_physical.call(self) if self._k.dtype.is_complex else self
+        return _conj_physical_op.out(self, out=out)
+    return _conj_physical_op.call(self) if self._k.dtype.is_complex else self
 
 
 @face("conj_physical_")
 def conj_physical_(self: Any) -> Any:
     """In-place `conj_physical`."""
-    return _conj_physical.inplace(self) if self._k.dtype.is_complex else self
+    return _conj_physical_op.inplace(self) if self._k.dtype.is_complex else self
 
 
 @face("resolve_conj")
 def resolve_conj(self: Any) -> Any:
-    """Itself: conjugates are never pending."""
-    return self
+    """A copy without the conjugate bit; tensors without it are given back as they are."""
+    return resolved(self) if self.is_conj() else self
 
 
 @face("resolve_neg")
 def resolve_neg(self: Any) -> Any:
-    """Itself: negations are never pending."""
-    return self
+    """A copy without the negative bit; tensors without it are given back as they are."""
+    return resolved(self) if self.is_neg() else self
 
 
-def _part(self: Any, name: str, op_: Any) -> Any:
-    r = op_.call(self)
-    k = kind(self._k.dtype.to_real(), self._k.device)
+# ---- parts --------------------------------------------------------------------------------------
+
+
+def _retyped(r: Any, dtype: dt.dtype) -> Any:
+    """The fresh view `r` as one of `dtype`; on the meta device its strides are right already."""
+    k = kind(dtype, r._k.device)
+    k = k.i if r._k.inference else k
+    if isinstance(r._a, MetaArray):
+        size, offset = r._a.itemsize, r._a.offset
+        r._a = MetaArray(r._a.shape, k.np, tuple(x // size for x in r._a.strides), offset)
     r._k = k if r._a.flags.c_contiguous else k.v
     if r._e is not None:
         r._e.k = r._k
     return r
+
+
+def _doubled(shape: Any, strides: Any, offset: int) -> Any:
+    return (*shape, 2), (*(2 * x for x in strides), 1), 2 * offset
+
+
+def _part_rule(which: int) -> Any:
+    return lambda shape, strides, offset: (shape, tuple(2 * x for x in strides), 2 * offset + which)
 
 
 _real = view(
@@ -86,19 +146,31 @@ _real = view(
     public=False,
     vjp={"self": "complex(g, zeros_like(g))"},
     grad_name="RealBackward0",
+    meta=_part_rule(0),
 )(lambda xp, a: a.real)
 _imag = view(
     "_imag(Tensor(a) self) -> Tensor(a)",
     public=False,
     vjp={"self": "complex(zeros_like(g), g)"},
     grad_name="ImagBackward0",
+    meta=_part_rule(1),
 )(lambda xp, a: a.imag)
+
+
+def _part(self: Any, which: int) -> Any:
+    """A part of a complex tensor as a view: as PyTorch makes it where one could see how, else in
+    one step."""
+    if type(self) is not Pending and (edge_of(self) is None or TLS.dispatch_modes):
+        return _retyped((_imag if which else _real).call(self), self._k.dtype.to_real())
+    turned = self.is_conj()
+    pairs = view_as_real.body(_conj.call(self) if turned else self)
+    return aten.select(_neg_view.call(pairs) if turned and which else pairs, -1, which)
 
 
 @face("real", method=False)
 def real(self: Any) -> Any:
     """The real part, as a view; real tensors are given back as they are."""
-    return _part(self, "real", _real) if self._k.dtype.is_complex else self
+    return _part(self, 0) if self._k.dtype.is_complex else self
 
 
 @face("imag", method=False)
@@ -106,7 +178,7 @@ def imag(self: Any) -> Any:
     """The imaginary part, as a view."""
     if not self._k.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return _part(self, "imag", _imag)
+    return _part(self, 1)
 
 
 @vjp_helper
@@ -161,7 +233,9 @@ def _check_out(made: Any, out: Any, what: str) -> None:
         )
 
 
-@composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False, out=True)
+@composite(
+    "polar(Tensor abs, Tensor angle) -> Tensor", method=False, out=True, autocast="float32:cpu"
+)
 def polar(abs: Any, angle: Any) -> Any:
     """A complex tensor from absolute values and angles."""
     a, b = abs._k.dtype, angle._k.dtype
@@ -214,29 +288,52 @@ def angle_backward(g: Any, self: Any) -> Any:
     return aten.where(self == 0, 0, r)
 
 
+_view_as_real = view(
+    "_view_as_real(Tensor(a) self) -> Tensor(a)",
+    public=False,
+    vjp={"self": "complex(select(g, -1, 0), select(g, -1, 1))"},
+    grad_name="ViewAsRealBackward0",
+    meta=_doubled,
+)(lambda xp, a: a[..., None].view(a.real.dtype))
+_view_as_complex = view(
+    "_view_as_complex(Tensor(a) self) -> Tensor(a)",
+    public=False,
+    vjp={"self": "stack([real_of(g), imag_of(g)], -1)"},
+    grad_name="ViewAsComplexBackward0",
+    meta=lambda shape, strides, offset: (
+        shape[:-1],
+        tuple(x // 2 for x in strides[:-1]),
+        offset // 2,
+    ),
+)(lambda xp, a: a.view(np.result_type(a.dtype, np.complex64))[..., 0])
+
+
+def _negatives_kept(self: Any, call: Any) -> Any:
+    """A view of what lies in memory, with the negative bit of `self`."""
+    if type(self) is not Pending:
+        return call(self)
+    return pending(call(bare(self)), False, self.is_neg())
+
+
 @face("view_as_real")
 def view_as_real(self: Any) -> Any:
     """A view with a last dimension of (real, imaginary)."""
     if not self._k.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    if self._e is not None:
-        return aten.stack([real.body(self), imag.body(self)], -1)
-    r = alias(self)
-    r._a = self._a[..., None].view(self._a.real.dtype)
-    k = kind(self._k.dtype.to_real(), self._k.device)
-    r._k = k if r._a.flags.c_contiguous else k.v
-    return r
+    if self.is_conj():
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate"
+            " tensor so you can view it as real, use self.resolve_conj(); however, be warned that"
+            " the resulting tensor will NOT alias the original."
+        )
+    dtype = self._k.dtype.to_real()
+    return _negatives_kept(self, lambda t: _retyped(_view_as_real.call(t), dtype))
 
 
-@face("view_as_complex")
+@face("view_as_complex", autocast="float32:cpu")
 def view_as_complex(self: Any) -> Any:
     """A complex view of a tensor whose last dimension is (real, imaginary)."""
     if self._a.ndim == 0 or self._a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if self._e is not None:
-        return complex_.function(aten.select(self, -1, 0), aten.select(self, -1, 1))
-    r = alias(self)
-    r._a = self._a.view(np.result_type(self._a.dtype, np.complex64))[..., 0]
-    k = kind(self._k.dtype.to_complex(), self._k.device)
-    r._k = k if r._a.flags.c_contiguous else k.v
-    return r
+    dtype = self._k.dtype.to_complex()
+    return _negatives_kept(self, lambda t: _retyped(_view_as_complex.call(t), dtype))

@@ -14,9 +14,12 @@ from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import events, layout
 from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.factories import told
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._making import format_strides
+from torchlab._core.ops.kernels import copy_into
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import (
     Tensor,
@@ -26,6 +29,8 @@ from torchlab._core.tensor import (
     preserve_format,
     strides_of,
 )
+
+_new = object.__new__
 
 
 def _copy_strides(t: Tensor, memory_format: Any) -> Any:
@@ -66,7 +71,12 @@ def _assign(r: Tensor, t: Tensor) -> None:
         return
     if src.dtype == np.float64 and dst.dtype.itemsize == 2 and dst.dtype.kind not in "iu":
         src = src.astype(np.float32)  # rounded twice, as PyTorch's conversion to 16 bits
-    np.copyto(dst, src, casting="unsafe") if type(dst) is np.ndarray else dst.__setitem__(..., src)
+    if type(dst) is not np.ndarray:
+        dst[...] = src
+    elif dst.dtype is src.dtype:
+        copy_into(dst, src)
+    else:
+        np.copyto(dst, src, casting="unsafe")
 
 
 def _float_to_int(src: Any, to: np.dtype) -> Any:
@@ -94,6 +104,13 @@ def _to_copy(self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
 )
 def clone(self: Any, memory_format: Any) -> Any:
     """A copy that passes gradients through."""
+    k = self._k
+    if k.plain and k.contiguous and (memory_format is None or memory_format is preserve_format):
+        t = _new(Tensor)
+        t._a = self._a.copy()
+        t._k = k
+        t._e = t._s = t._v = t._g = None
+        return t
     return copied(self, self._k.dtype, self._k.device, memory_format)
 
 
@@ -107,14 +124,7 @@ def contiguous(self: Any, memory_format: Any) -> Any:
     return clone.call(self, memory_format=memory_format or contiguous_format)
 
 
-def _as_target(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
-    dtype, device = kwargs.get("dtype"), kwargs.get("device")
-    copy, memory_format = kwargs.get("copy", False), kwargs.get("memory_format")
-    unknown = kwargs.keys() - {"dtype", "device", "copy", "memory_format", "non_blocking", "other"}
-    if unknown:
-        raise TypeError(f"to() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    if "other" in kwargs:
-        args = (kwargs["other"], *args)
+def _as_target(args: Any, dtype: Any, device: Any, copy: bool) -> tuple[Any, Any, bool]:
     flags = []
     for i, x in enumerate(args):
         if isinstance(x, dt.dtype):
@@ -132,12 +142,7 @@ def _as_target(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
             )
     if len(flags) > 1:
         copy = flags[1]
-    return (
-        dtype,
-        (devices.concrete(devices.device(device)) if device is not None else None),
-        copy,
-        memory_format,
-    )
+    return dtype, (devices.concrete(devices.device(device)) if device is not None else None), copy
 
 
 def _suggested(t: Any) -> Any:
@@ -150,10 +155,20 @@ _CHANNELS_LAST = {"channels_last": channels_last, "channels_last_3d": channels_l
 
 
 @face("to", spaces=())
-def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+def to(
+    self: Any,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    other: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Any:
     """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless
     copy=True)."""
-    dtype, device, copy, memory_format = _as_target(args, kwargs)
+    args = args if other is None else (other, *args)
+    dtype, device, copy = _as_target(args, dtype, device, copy)
     k = self._k
     same = (dtype is None or dtype is k.dtype) and (device is None or device is k.device)
     if (
@@ -218,9 +233,9 @@ def type_as(self: Any, other: Any) -> Any:
 
 
 @face("cpu", spaces=())
-def cpu(self: Any, memory_format: Any = None) -> Any:
+def cpu(self: Any, memory_format: Any = preserve_format) -> Any:
     """In host memory."""
-    return to.body(self, devices.cpu)
+    return to.body(self, devices.cpu, memory_format=memory_format)
 
 
 @face("sim", spaces=())
@@ -230,7 +245,9 @@ def sim(self: Any, device: Any = 0) -> Any:
 
 
 @face("cuda", spaces=())
-def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+def cuda(
+    self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format
+) -> Any:
     """On a GPU."""
     return to.body(
         self,
@@ -239,6 +256,7 @@ def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
             if device is None or isinstance(device, int)
             else device
         ),
+        memory_format=memory_format,
     )
 
 
@@ -255,12 +273,15 @@ def copy(self: Any, src: Any, non_blocking: bool) -> Any:
 
 
 @face("copy_", spaces=())
-def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Write src, broadcast and converted, into this tensor."""
+def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
+    """Write `other`, broadcast and converted, into this tensor."""
+    src = other
     if not isinstance(src, Tensor):
         raise TypeError(
-            f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}"
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
         )
+    if SLOW and (seen := told("copy_", locals())) is not None:
+        return seen
     grad = writes.prepare_write(copy, self, (src,))
     if src is not self:
         writes.check_memory(copy, self, (src,))
@@ -326,6 +347,8 @@ def item(self: Any) -> Any:
     a = self._a
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
+    if SLOW and (seen := told("_local_scalar_dense", locals())) is not None:
+        return seen
     if self._k.plain:
         r = a.item()
         return r if type(r) in (float, int, bool, complex) else float(r)

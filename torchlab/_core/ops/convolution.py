@@ -29,6 +29,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends import onednn
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import composed, modes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops.kernels import as_format_of
@@ -308,7 +309,7 @@ def _convolution_meta(x: Any, w: Any, bias: Any, *geometry: Any) -> Any:
     "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
     method=False,
     meta=_convolution_meta,
-    autocast="lower",
+    autocast="lower:accelerator",
     vjp={
         "input, weight, bias": (
             "convolution_vjp(g, input, weight, stride, padding, dilation, "
@@ -361,6 +362,12 @@ def convolution_vjp(
     needs: Any,
 ) -> Any:
     """The gradients of input, weight and bias that are needed."""
+    if modes.SLOW and modes.dispatched() and not modes.grad_enabled():
+        bias_sizes = [g._a.shape[1]] if needs[2] else None
+        return composed.convolution_backward(
+            g, x, w, bias_sizes, list(stride), list(padding), list(dilation), transposed,
+            [0] * len(stride), groups, list(needs),
+        )  # fmt: skip
     geometry = (stride, padding, dilation)
     gx = gw = gb = None
     if transposed:
@@ -577,14 +584,14 @@ def _declare(n: int) -> None:
     )
     for name, body in ((f"conv{n}d", conv), (f"conv_transpose{n}d", conv_transpose)):
         body.__name__ = body.__qualname__ = name
-        face(name, method=False, spaces=("torch", "nn.functional"))(body)
+        face(name, method=False, spaces=("torch", "nn.functional"), autocast="lower")(body)
 
 
 for _n in (1, 2, 3):
     _declare(_n)
 
 
-@face("conv_tbc", method=False, spaces=("torch", "nn.functional"))
+@face("conv_tbc", method=False, spaces=("torch", "nn.functional"), autocast="lower")
 def conv_tbc(self: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """Convolution of sequences (T, N, C) with (taps, C, O) and bias (O) → (T', N, O)."""
     if self._a.ndim != 3 or weight._a.ndim != 3 or bias._a.ndim != 1:

@@ -13,6 +13,8 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute, exotic
+from torchlab._core.dispatch.factories import fresh, told
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
@@ -27,7 +29,8 @@ _cpu = devices.cpu
 
 @face("empty", method=False)
 def empty(
-    *size: Any,
+    size: Any,
+    *more: Any,
     out: Any = None,
     dtype: Any = None,
     layout: Any = None,
@@ -37,6 +40,7 @@ def empty(
     memory_format: Any = None,
 ) -> Any:
     """An uninitialised tensor of the given sizes."""
+    size = (size, *more)
     if dtype is layout is device is out is memory_format is None and not requires_grad:
         t = plain(size, np.empty)
         if t is not None:
@@ -113,7 +117,8 @@ def _filled(
 
 @face("zeros", method=False)
 def zeros(
-    *size: Any,
+    size: Any,
+    *more: Any,
     out: Any = None,
     dtype: Any = None,
     layout: Any = None,
@@ -122,6 +127,7 @@ def zeros(
     pin_memory: bool = False,
 ) -> Any:
     """Zeros of the given sizes."""
+    size = (size, *more)
     if dtype is layout is device is out is None and not requires_grad:
         t = plain(size, np.zeros)
         if t is not None:
@@ -138,7 +144,8 @@ def zeros(
 
 @face("ones", method=False)
 def ones(
-    *size: Any,
+    size: Any,
+    *more: Any,
     out: Any = None,
     dtype: Any = None,
     layout: Any = None,
@@ -147,6 +154,7 @@ def ones(
     pin_memory: bool = False,
 ) -> Any:
     """Ones of the given sizes."""
+    size = (size, *more)
     if SLOW and (seen := told("ones", locals())) is not None:
         return seen
     if layout is not None and layout is not strided:
@@ -282,7 +290,8 @@ def ones_like(
 def _new(maker: Any) -> Any:
     def method(
         self: Any,
-        *size: Any,
+        size: Any,
+        *more: Any,
         dtype: Any = None,
         device: Any = None,
         requires_grad: bool = False,
@@ -290,8 +299,11 @@ def _new(maker: Any) -> Any:
         pin_memory: bool = False,
     ) -> Any:
         """As the function of that name, with this tensor's type and device by default."""
+        if SLOW and (seen := told(f"new_{maker.__name__}", locals())) is not None:
+            return seen
         return maker(
-            *size,
+            size,
+            *more,
             dtype=dtype or self._k.dtype,
             device=device if device is not None else self._k.device,
             requires_grad=requires_grad,
@@ -332,7 +344,13 @@ def new_full(
 
 @face("new_tensor", spaces=())
 def new_tensor(
-    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    self: Any,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Any:
     """As `tensor`, with this tensor's type and device by default."""
     return tensor.body(
@@ -376,6 +394,8 @@ def new_empty_strided(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """As `empty_strided`, with this tensor's type and device by default."""
     if SLOW and (seen := told("new_empty_strided", locals())) is not None:
@@ -386,6 +406,7 @@ def new_empty_strided(
         dtype=dtype or self._k.dtype,
         device=device if device is not None else self._k.device,
         requires_grad=requires_grad,
+        layout=layout,
     )
 
 
@@ -393,12 +414,12 @@ def new_empty_strided(
 
 
 @face("from_numpy", method=False)
-def from_numpy(array: Any) -> Any:
+def from_numpy(ndarray: Any, /) -> Any:
     """A tensor over the same memory as a NumPy array. Raises ValueError for negative strides and
     foreign byte order, TypeError for types that tensors do not have."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    return finish(from_array(array))
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    return finish(from_array(ndarray))
 
 
 @face("tensor", method=False)
@@ -423,12 +444,19 @@ def tensor(
         return finish(r, requires_grad)
     a = array_of(data, dtype, "tensor")
     dev = devices.as_device(device)
-    return finish(compute.wrap_on(a, dev), requires_grad)
+    t = compute.wrap_on(a, dev)
+    return finish(fresh(t) if SLOW else t, requires_grad)
 
 
 @face("scalar_tensor", method=False)
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Any:
     """A 0-d tensor of the default type."""
     if SLOW and (seen := told("scalar_tensor", locals())) is not None:

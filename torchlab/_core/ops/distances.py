@@ -20,13 +20,18 @@ _F = ("nn.functional",)
 
 @face("pairwise_distance", spaces=("torch", "nn.functional"), method=False)
 def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+    x1: Any, x2: Any, p: float = 2, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
     """‖x1 − x2 + eps‖ₚ over the last dimension."""
     return aten.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@face("cosine_similarity", spaces=("torch", "nn.functional"), method=False)
+@face(
+    "cosine_similarity",
+    spaces=("torch", "nn.functional"),
+    method=False,
+    autocast="float32:accelerator",
+)
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`."""
     d = dt.promote_types(x1._k.dtype, x2._k.dtype)
@@ -157,7 +162,7 @@ def cdist_backward(g: Any, x1: Any, x2: Any, p: float, result: Any, needs: Any) 
     )
 
 
-@face("cdist", method=False)
+@face("cdist", method=False, autocast="float32")
 def cdist(
     x1: Any,
     x2: Any,
@@ -212,7 +217,7 @@ def pdist_backward(g: Any, x: Any, p: float, result: Any) -> Any:
     return aten.index_add(aten.index_add(zero, 0, first, part), 0, second, -part)
 
 
-@face("pdist", spaces=("torch", "nn.functional"), method=False)
+@face("pdist", spaces=("torch", "nn.functional"), method=False, autocast="float32:accelerator")
 def pdist(self: Any, p: float = 2) -> Any:
     """The p-distances of all pairs of rows i < j: (n, k) → (n (n − 1) / 2)."""
     return pdist_forward.call(self, float(p))

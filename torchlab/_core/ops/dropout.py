@@ -19,7 +19,7 @@ _SELU_LOW = 1.7580993408473766  # minus the limit of SELU at −∞
 def _noise(x: Any, feature: bool) -> Any:
     """An empty tensor for the mask: of x's shape, or one number for each channel."""
     if not feature:
-        return aten.empty_like(aten.detach(x))
+        return aten.empty_like(x)
     if x._a.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*x._a.shape[:2], *(1,) * (x._a.ndim - 2))

@@ -21,7 +21,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DOTS = 0x3B1  # α: the first label of an ellipsis
 
 
-@face("einsum", method=False)
+@face("einsum", method=False, autocast="lower:accelerator")
 def einsum(*args: Any) -> Any:
     """Products and sums of tensors as an equation tells: "bij,bjk->bik". Instead of an equation,
     each operand may be followed by a list of its labels as numbers, the output's labels last."""
@@ -256,6 +256,7 @@ def _pairs(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     out=True,
     method=False,
+    autocast="promote:accelerator",
 )
 def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     """Sum over pairs of dimensions of two tensors; a dimension of size 1 goes with any."""

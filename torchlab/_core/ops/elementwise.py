@@ -36,12 +36,12 @@ def _float(
     )
 
 
-exp = _float("exp", "g * conj_of(result)", autocast="float32")
+exp = _float("exp", "g * conj_of(result)", autocast="float32:accelerator")
 exp2 = _float("exp2", "g * (0.6931471805599453 * conj_of(result))")
-expm1 = _float("expm1", "g * (conj_of(result) + 1)")
-log = _float("log", "g / conj_of(self)", autocast="float32")
-log2 = _float("log2", "g / (conj_of(self) * 0.6931471805599453)")
-log10 = _float("log10", "g / (conj_of(self) * 2.302585092994046)")
+expm1 = _float("expm1", "g * (conj_of(result) + 1)", autocast="float32:accelerator")
+log = _float("log", "g / conj_of(self)", autocast="float32:accelerator")
+log2 = _float("log2", "g / (conj_of(self) * 0.6931471805599453)", autocast="float32:accelerator")
+log10 = _float("log10", "g / (conj_of(self) * 2.302585092994046)", autocast="float32:accelerator")
 
 
 _NAN = complex(np.nan, np.nan)
@@ -59,22 +59,35 @@ def _log1p(xp: Any, a: Any, out: Any = None) -> Any:
     return xp.log1p(a, out=out) if a.dtype.kind != "c" else _log1p_array(a, out)
 
 
-log1p = _float("log1p", "g / (conj_of(self) + 1)", kernel=_log1p)
+log1p = _float("log1p", "g / (conj_of(self) + 1)", kernel=_log1p, autocast="float32:accelerator")
 sqrt = _float("sqrt", "g / (2 * conj_of(result))")
 rsqrt = _float(
     "rsqrt",
-    "-0.5 * g * conj_of(result).pow(3)",
+    "conj_of(result).pow(3) * (-0.5 * g)",
     "1 / sqrt(self)",
     lambda xp, a, out=None: xp.true_divide(a.dtype.type(1), xp.sqrt(a), out=out),
+    autocast="float32:accelerator",
 )
 sin = _float("sin", "g * cos(conj_of(self))")
-cos = _float("cos", "-g * sin(conj_of(self))")
-tan = _float("tan", "g * (1 + conj_of(result) * conj_of(result))")
-asin = _float("asin", "g * rsqrt(conj_of(1 - self * self))", "asin(self)", np.arcsin)
-acos = _float("acos", "-g * rsqrt(conj_of(1 - self * self))", "acos(self)", np.arccos)
+cos = _float("cos", "g * -sin(conj_of(self))")
+tan = _float("tan", "g * (1 + conj_of(result) * conj_of(result))", autocast="float32:accelerator")
+asin = _float(
+    "asin",
+    "g * rsqrt(conj_of(1 - self * self))",
+    "asin(self)",
+    np.arcsin,
+    autocast="float32:accelerator",
+)
+acos = _float(
+    "acos",
+    "-g * rsqrt(conj_of(1 - self * self))",
+    "acos(self)",
+    np.arccos,
+    autocast="float32:accelerator",
+)
 atan = _float("atan", "g / conj_of(self * self + 1)", "atan(self)", np.arctan)
-sinh = _float("sinh", "g * cosh(conj_of(self))")
-cosh = _float("cosh", "g * sinh(conj_of(self))")
+sinh = _float("sinh", "g * cosh(conj_of(self))", autocast="float32:accelerator")
+cosh = _float("cosh", "g * sinh(conj_of(self))", autocast="float32:accelerator")
 tanh = _float("tanh", "tanh_backward(g, result)")
 asinh = _float("asinh", "g * rsqrt(conj_of(self * self + 1))", "asinh(self)", np.arcsinh)
 acosh = _float("acosh", "acosh_backward(g, self)", "acosh(self)", np.arccosh)
@@ -207,7 +220,7 @@ for _name in ("sin", "cos", "tan"):
 @pointwise(
     "round.decimals(Tensor self, *, int decimals=0) -> Tensor",
     vjp={"self": "zeros_like(g)"},
-    grad_name="RoundBackward1",
+    grad_name="RoundBackward0",
 )
 def round_decimals(xp: Any, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round half to even."""
@@ -336,7 +349,8 @@ logical_not = unary(
 def _bits(name: str, ufunc: Any, *py: str) -> Any:
     def kernel(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         if a.dtype.kind not in "iub":
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{_dtype_name(a)}'")
+            what = name.replace("bitwise_left_", "l").replace("bitwise_right_", "r")
+            raise NotImplementedError(f"\"{what}_cpu\" not implemented for '{_dtype_name(a)}'")
         return getattr(xp, ufunc.__name__)(a, b, out=out)
 
     return binary(name, kernel, py=py)
@@ -436,7 +450,7 @@ where_self = pointwise(
     inplace=False,
     promote="where",
     expr="where(condition, self, other)",
-    vjp={"self": "masked(g, condition)", "other": "masked(g, ~condition)"},
+    vjp={"self": "where(condition, g, 0)", "other": "where(condition, 0, g)"},
     grad_name="WhereBackward0",
 )(_where)
 
@@ -451,7 +465,8 @@ masked_fill = pointwise(
     promote="masked_fill",
     out=False,
     expr="where(mask, value, self)",
-    vjp={"self": "masked(g, ~mask)", "value": "masked(g, mask)"},
+    grad_name="MaskedFillBackward0|MaskedFillBackward1",
+    vjp={"self": "masked_fill(g, mask, 0)", "value": "masked(g, mask)"},
 )(_masked_fill)
 
 
@@ -487,7 +502,7 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
 clamp_both = pointwise(
     "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor",
     public=False,
-    grad_name="ClampBackward1",
+    grad_name="ClampBackward1|ClampBackward0",
     expr="minimum(maximum(self, min), max)",
     vjp={
         "self": "masked(g, (self >= min) & (self <= max))",
@@ -498,14 +513,14 @@ clamp_both = pointwise(
 clamp_min = pointwise(
     "clamp_min(Tensor self, Tensor min) -> Tensor",
     numbers=("min",),
-    grad_name="ClampMinBackward0",
+    grad_name="ClampMinBackward0|ClampMinBackward1",
     expr="maximum(self, min)",
     vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
 )(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
 clamp_max = pointwise(
     "clamp_max(Tensor self, Tensor max) -> Tensor",
     numbers=("max",),
-    grad_name="ClampMaxBackward0",
+    grad_name="ClampMaxBackward0|ClampMaxBackward1",
     expr="minimum(self, max)",
     vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
 )(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))
@@ -527,6 +542,7 @@ atan2 = binary(
         "self": "g * (other / (self * self + other * other))",
         "other": "g * (-self / (self * self + other * other))",
     },
+    autocast="promote:accelerator",
 )
 alias("arctan2", "atan2")
 hypot = binary(

@@ -138,19 +138,19 @@ def _one(x: Any, n: int | None, dim: int, norm: str | None, forward: bool) -> An
     return r if forward else aten.conj(r)
 
 
-@face("fft", method=False, spaces=_PLACE, out=True)
+@face("fft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def fft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The transform of n points along one dimension, (…, n) → (…, n), complex."""
     return _one(self, n, dim, norm, True)
 
 
-@face("ifft", method=False, spaces=_PLACE, out=True)
+@face("ifft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def ifft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`."""
     return _one(self, n, dim, norm, False)
 
 
-@face("rfft", method=False, spaces=_PLACE, out=True)
+@face("rfft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def rfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The transform of a real signal, (…, n) → (…, n // 2 + 1): the half that is not redundant."""
     _check_real(self, "rfft")
@@ -158,7 +158,7 @@ def rfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None
     return aten._fft_r2c(x, (dim,), _normalization(norm, True), True)
 
 
-@face("ihfft", method=False, spaces=_PLACE, out=True)
+@face("ihfft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def ihfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: the half spectrum of a real signal, conjugate."""
     _check_real(self, "ihfft")
@@ -177,13 +177,13 @@ def _to_real(x: Any, n: int | None, dim: int, norm: str | None, forward: bool) -
     return aten._fft_c2r(x, (dim,), _normalization(norm, forward), n)
 
 
-@face("irfft", method=False, spaces=_PLACE, out=True)
+@face("irfft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def irfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The real signal of n points (default: an even number) whose `rfft` this is."""
     return _to_real(self, n, dim, norm, False)
 
 
-@face("hfft", method=False, spaces=_PLACE, out=True)
+@face("hfft", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def hfft(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The real spectrum of n points of a signal of which one half is given, the other being its
     conjugate mirror image."""
@@ -199,19 +199,19 @@ def _several(x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Any:
     return aten._fft_c2c(_fitted(_promoted(x, to_complex=True), sizes, dims), dims, code, forward)
 
 
-@face("fftn", method=False, spaces=_PLACE, out=True)
+@face("fftn", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def fftn(self: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The transform along `dim` (default: all, or the last len(s)) with `s` points."""
     return _several(self, s, dim, norm, True)
 
 
-@face("ifftn", method=False, spaces=_PLACE, out=True)
+@face("ifftn", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def ifftn(self: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`."""
     return _several(self, s, dim, norm, False)
 
 
-@face("rfftn", method=False, spaces=_PLACE, out=True)
+@face("rfftn", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def rfftn(self: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """`fftn` of a real signal: the half of the last of `dim` that is not redundant."""
     _check_real(self, "rfftn", "real-valued")
@@ -223,7 +223,7 @@ def rfftn(self: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
     )
 
 
-@face("irfftn", method=False, spaces=_PLACE, out=True)
+@face("irfftn", method=False, spaces=_PLACE, out=True, autocast="float32:cpu")
 def irfftn(self: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `rfftn`: real."""
     sizes, dims, n = _half_plan(self, s, dim, "irfftn")
@@ -266,7 +266,7 @@ def _two(name: str, of: Any) -> None:
         return body(self, s, dim, norm)
 
     transform.__doc__ = f"`{of.name}` along two dimensions, by default the last."
-    face(name, method=False, spaces=_PLACE, out=True)(transform)
+    face(name, method=False, spaces=_PLACE, out=True, autocast=of.autocast)(transform)
 
 
 for _name, _of in (

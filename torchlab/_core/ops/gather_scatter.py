@@ -260,6 +260,7 @@ def scatter_(
     out=True,
     meta=_like,
     vjp={"self": "g", "src": "scatter_source(g, dim, index, src.shape)"},
+    autocast="promote:accelerator",
 )
 @written_row_major
 def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:

@@ -75,18 +75,39 @@ def _approximation(approximate: str) -> bool:
 )
 def gelu(xp: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
     """x·Φ(x), Φ the normal distribution function; `approximate="tanh"`: the usual tanh formula."""
-    if _approximation(approximate):
-        t = x * x
-        t *= 0.044715
-        t += 1
-        t *= x
-        t *= _TANH_SCALE
-        t = xp.tanh(t)
-    else:
-        t = _erf(xp, x * x.dtype.type(math.sqrt(0.5)))
+    formula = _gelu_tanh if _approximation(approximate) else _gelu_erf
+    if xp is not np or x.size <= _BLOCK or not x.flags.c_contiguous:
+        return xp.multiply(formula(xp, x), x.dtype.type(0.5), out=out)
+    result = np.empty(x.shape, x.dtype) if out is None else out
+    if not result.flags.c_contiguous:
+        result[...] = gelu.kernel(np, x, approximate)
+        return result
+    source, target = x.reshape(-1), result.reshape(-1)
+    for i in range(0, x.size, _BLOCK):  # all steps on a piece that stays in the cache
+        t = formula(np, source[i : i + _BLOCK])
+        np.multiply(t, x.dtype.type(0.5), out=target[i : i + _BLOCK])
+    return result
+
+
+def _gelu_tanh(xp: Any, x: Any) -> Any:
+    """Twice the tanh form of gelu."""
+    t = x * x
+    t *= 0.044715
     t += 1
     t *= x
-    return xp.multiply(t, t.dtype.type(0.5), out=out)
+    t *= _TANH_SCALE
+    t = xp.tanh(t)
+    t += 1
+    t *= x
+    return t
+
+
+def _gelu_erf(xp: Any, x: Any) -> Any:
+    """Twice gelu."""
+    t = _erf(xp, x * x.dtype.type(math.sqrt(0.5)))
+    t += 1
+    t *= x
+    return t
 
 
 def _gelu_slope(self: Any, approximate: str) -> Any:

@@ -283,6 +283,7 @@ def _declare(n: int) -> None:
         out=True,
         half=False,
         meta=meta,
+        autocast="float32:cpu",
         vjp={"input, grid": f"grid_sampler_vjp(g, input, grid, {rest}, needs)"},
     )(forward)
     op(
@@ -412,6 +413,7 @@ for _n in (2, 3):
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
     "align_corners) -> Tensor",
     method=False,
+    autocast="float32:cpu promote:accelerator",
 )
 def grid_sampler(
     input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool

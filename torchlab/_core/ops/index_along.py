@@ -167,6 +167,7 @@ def index_add_source(g: Any, dim: int, index: Any, alpha: Any, shape: Any) -> An
         "self": "index_fill(g, dim, index, 0)",
         "source": "index_add_source(g, dim, index, 1, source.shape)",
     },
+    autocast="promote:cpu",
 )
 @written_row_major
 def index_copy(xp: Any, a: Any, dim: int, index: Any, source: Any) -> None:

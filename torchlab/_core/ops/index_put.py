@@ -111,6 +111,7 @@ def index_put_backward(g: Any, indices: Any, accumulate: bool) -> Any:
     half=False,
     meta=lambda a, indices, values, accumulate: meta_like(a),
     vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"},
+    autocast="promote:accelerator",
 )
 @written
 def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = False) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.memory.storage import Storage
@@ -435,6 +436,8 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
                 f"can't assign a {_type_name(value)} to a torch.{self._k.dtype.scalar_name}Tensor"
             )
         value = _number(value, self)
+        if SLOW:
+            value = fresh(value)
     if isinstance(index, bool) and not index:
         return
     # Only with recording on may a view be refused later; the view itself is like any other.
@@ -446,6 +449,9 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         shape = view._a.shape
         if value._a.shape != shape and value._a.ndim:
             value = aten.expand(value, shape)
+        if SLOW and not value._a.ndim and modes.dispatched():
+            view.fill_(value)
+            return
         view.copy_(value)
         return
     if value._k.device is not view._k.device and value._a.ndim == 0:

@@ -118,10 +118,23 @@ def _has_format(t: Any, memory_format: Any) -> bool:
 
 
 @face("result_type", method=False)
-def result_type(tensor: Any, other: Any) -> Any:
+def result_type(
+    tensor: Any = None,
+    other: Any = None,
+    *,
+    scalar: Any = None,
+    scalar1: Any = None,
+    scalar2: Any = None,
+) -> Any:
     """The dtype of an arithmetic operation on these two: tensors or numbers."""
     dims = zeros = wrapped = None
-    for position, x in enumerate((tensor, other)):
+    pair = [x for x in (tensor, other, scalar, scalar1, scalar2) if x is not None]
+    if len(pair) != 2:
+        raise TypeError(
+            "result_type() received an invalid combination of arguments: it needs two tensors or"
+            f" numbers, not {len(pair)}"
+        )
+    for position, x in enumerate(pair):
         if isinstance(x, Tensor):
             d = x._k.dtype
             if x._a.ndim:

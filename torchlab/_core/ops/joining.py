@@ -56,6 +56,7 @@ def _cat_meta(arrays: Any, dim: int = 0) -> Any:
     method=False,
     meta=_cat_meta,
     vjp={"tensors": "cat_backward(g, tensors.shapes, tensors.dtypes, dim)"},
+    autocast="promote:cpu",
 )
 def cat(xp: Any, arrays: Any, dim: int) -> Any:
     """The tensors one after the other along `dim`; types are promoted, empty vectors passed
@@ -124,6 +125,7 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     method=False,
     meta=_stack_meta,
     vjp={"tensors": "stack_backward(g, tensors.dtypes, dim)"},
+    autocast="promote:cpu",
 )
 def stack(xp: Any, arrays: Any, dim: int) -> Any:
     """Tensors of one shape along a new dimension."""
@@ -321,10 +323,20 @@ def _split_along(name: str, least: int, dim: Any) -> None:
             )
         return tensor_split.body(self, indices_or_sections, d)
 
-    split.__doc__ = (
+    def method(
+        self: Any,
+        indices_or_sections: Any = None,
+        *more: int,
+        indices: Any = None,
+        sections: Any = None,
+    ) -> Any:
+        first = indices_or_sections
+        return split(self, (first, *more) if more else first, indices=indices, sections=sections)
+
+    split.__doc__ = method.__doc__ = (
         f"`tensor_split` along the dimension of `{name}`; a number must divide its size."
     )
-    face(name)(split)
+    face(name, method=method)(split)
 
 
 _split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)

@@ -151,7 +151,7 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
 @op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     out=True,
-    autocast="lower",
+    autocast="lower:accelerator",
     vjp={"self": "ger(g, conj_of(vec))", "vec": "mv(t(conj_of(self)), g)"},
     meta=lambda a, b: MetaArray((a.shape[0],), a.dtype),
 )
@@ -174,7 +174,7 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
 @op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     out=True,
-    autocast="lower",
+    autocast="promote:accelerator",
     vjp={"self": "g * conj_of(tensor)", "tensor": "g * conj_of(self)"},
     meta=lambda a, b: MetaArray((), a.dtype),
 )
@@ -231,7 +231,9 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     return r
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor", py=("__matmul__",), out=True)
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor", py=("__matmul__",), out=True, autocast="lower"
+)
 def matmul(self: Any, other: Any) -> Any:
     """The matrix product, batched and broadcast over leading dimensions."""
     a, b = self._a, other._a
@@ -247,12 +249,12 @@ def matmul(self: Any, other: Any) -> Any:
             f"both arguments to matmul need to be at least 1D, but they are {n}D and {m}D"
         )
     if n == 1 and m == 2:
-        return aten.squeeze(mm.call(aten.unsqueeze(self, 0), other), 0)
+        return aten.squeeze_(mm.call(aten.unsqueeze(self, 0), other), 0)
     if n >= 3 and m <= 2:  # one matrix for all: fold the batch into the rows
         shape = a.shape
         flat = aten.reshape(self, (layout.numel(shape[:-1]), shape[-1]))
         if m == 1:
-            return aten.view(mv.call(flat, other), shape[:-1])
+            return aten._unsafe_view(mv.call(flat, other), shape[:-1])
         return aten._unsafe_view(mm.call(flat, other), (*shape[:-1], b.shape[1]))
     return _batched(self, other)
 
@@ -290,6 +292,7 @@ def rmatmul(self: Any, other: Any) -> Any:
     spaces=("nn.functional",),
     method=False,
     out=True,
+    autocast="lower",
 )
 def linear(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weightᵀ + bias: (…, in) → (…, out), weight (out, in)."""

@@ -76,7 +76,7 @@ def _ex_meta(a: Any, upper: bool = False, check_errors: bool = False) -> Any:
     half=False,
     vjp={"self": "cholesky_backward(g0, result0, upper)"},
     meta=_ex_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_cholesky_ex(xp: Any, a: Any, upper: bool, check_errors: bool) -> Any:
     """(L, info): info is 0, or the order of the first leading minor that is not positive."""
@@ -93,7 +93,7 @@ def linalg_cholesky_ex(xp: Any, a: Any, upper: bool, check_errors: bool) -> Any:
     spaces=(),
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_cholesky(self: Any, upper: bool) -> Any:
     """L with A = L Lᴴ, lower triangular; with `upper` U with A = Uᴴ U."""
@@ -136,7 +136,7 @@ def _cholesky_meta(a: Any, upper: bool = False) -> Any:
     half=False,
     vjp={"self": "cholesky_backward(g, result, upper)"},
     meta=_cholesky_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def cholesky(xp: Any, a: Any, upper: bool) -> Any:
     """As `torchlab.linalg.cholesky`, which is preferred."""
@@ -159,7 +159,7 @@ def _inverse_meta(a: Any, upper: bool = False) -> Any:
     half=False,
     vjp={"self": "cholesky_inverse_backward(g, self, upper, result)"},
     meta=_inverse_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def cholesky_inverse(xp: Any, a: Any, upper: bool) -> Any:
     """A⁻¹ from A's Cholesky factor: (L Lᴴ)⁻¹, or (Uᴴ U)⁻¹ if `upper`."""
@@ -237,7 +237,7 @@ def same_kind(name: str, a: Any, b: Any) -> None:
         "input2": "cholesky_solve_factor(g, input2, result, upper)",
     },
     meta=lambda b, a, upper=False: column_meta(_check_solve(b, a), b.dtype),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def cholesky_solve(xp: Any, b: Any, a: Any, upper: bool) -> Any:
     """X with A X = self from A's Cholesky factor `input2`."""

@@ -142,7 +142,7 @@ def eigh_backward(gl: Any, gv: Any, values: Any, v: Any, with_vectors: bool) -> 
     spaces=(),
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_eigh(self: Any, uplo: str) -> Any:
     """(L, V) with A = V diag(L) Vᴴ for Hermitian A, L ascending."""
@@ -154,7 +154,7 @@ def linalg_eigh(self: Any, uplo: str) -> Any:
     method=False,
     spaces=(),
     out=True,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_eigvalsh(self: Any, uplo: str) -> Any:
     """The eigenvalues of Hermitian matrices, ascending."""
@@ -225,7 +225,7 @@ def _paired(right: Any, imaginary: Any) -> Any:
     half=False,
     vjp={"self": "eig_backward(g0, g1, result0, result1, self.dtype)"},
     meta=_eig_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_eig(xp: Any, a: Any) -> Any:
     """(L, V) with A = V diag(L) V⁻¹, complex in any case; the columns of V have length 1."""
@@ -284,7 +284,7 @@ def eig_backward(gl: Any, gv: Any, values: Any, v: Any, dtype: Any) -> Any:
     method=False,
     spaces=(),
     out=True,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_eigvals(self: Any) -> Any:
     """The eigenvalues of square matrices, complex, in no order."""

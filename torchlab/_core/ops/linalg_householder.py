@@ -74,7 +74,7 @@ def _product_meta(a: Any, tau: Any) -> Any:
     half=False,
     vjp={"input, tau": "householder_backward(g, result, input, tau)"},
     meta=_product_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_householder_product(xp: Any, a: Any, tau: Any) -> Any:
     """The first n columns of H₀ H₁ …; the vectors lie below the diagonal of the (…, m, n) input."""
@@ -90,7 +90,10 @@ def linalg_householder_product(xp: Any, a: Any, tau: Any) -> Any:
 
 
 @composite(
-    "orgqr(Tensor self, Tensor input2) -> Tensor", out=True, tags=("lapack",), autocast="float32"
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    out=True,
+    tags=("lapack",),
+    autocast="float32:cpu",
 )
 def orgqr(self: Any, input2: Any) -> Any:
     """As `torchlab.linalg.householder_product`."""
@@ -202,7 +205,7 @@ def _ormqr_meta(a: Any, tau: Any, c: Any, left: bool = True, transpose: bool = F
         "input3": "ormqr(self, input2, g, left, not transpose)",
     },
     meta=_ormqr_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def ormqr(xp: Any, a: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
     """Q C (C Q if not `left`; Qᴴ for Q if `transpose`) with the square Q that `geqrf` describes."""

@@ -196,6 +196,7 @@ def lstsq_backward(to_x: Any, to_residuals: Any, a: Any, b: Any, x: Any, needs: 
     out=True,
     method=False,
     spaces=(),
+    autocast="float32:cpu",
 )
 def linalg_lstsq(self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     """The X of smallest ‖A X − B‖: (…, m, n), (…, m, k) → (…, n, k), with the squared residuals,

@@ -119,7 +119,7 @@ def linalg_lu_factor(a: Any, pivot: bool) -> Any:
     " pivots, Tensor info)",
     method=False,
     spaces=("torch",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def _lu_with_info(self: Any, pivot: bool, check_errors: bool) -> Any:
     """As `linalg.lu_factor_ex`."""
@@ -413,7 +413,7 @@ def lu_solve_factors(g: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: 
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def lu_solve(self: Any, lu: Any, pivots: Any) -> Any:
     """X with A X = self; `torchlab.linalg.lu_solve` is preferred."""

@@ -43,7 +43,7 @@ def _vectors(name: str, a: Any, b: Any) -> None:
 @op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     out=True,
-    autocast="lower",
+    autocast="promote:accelerator",
     vjp={"self": "conj_of(g) * other", "other": "g * self"},
     meta=lambda a, b: MetaArray((), a.dtype),
 )
@@ -54,7 +54,7 @@ def vdot(xp: Any, a: Any, b: Any) -> Any:
 
 
 @composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-           out=True, method=False, spaces=())  # fmt: skip
+           out=True, method=False, spaces=(), autocast="lower")  # fmt: skip
 def vecdot(x: Any, y: Any, dim: int) -> Any:
     """The inner products of vectors along `dim`, those of x conjugated."""
     check_float("linalg.vecdot", x._a)
@@ -156,7 +156,7 @@ def linalg_cross(xp: Any, a: Any, b: Any, dim: int) -> Any:
     return r
 
 
-@face("cross", out=True)
+@face("cross", out=True, autocast="promote:accelerator")
 def cross(self: Any, other: Any, dim: Any = None) -> Any:
     """The cross product along `dim`, by default the first dimension of size 3."""
     if dim is None:
@@ -195,7 +195,13 @@ def _chain(tensors: list[Any], split: list[list[int]], i: int, j: int) -> Any:
     return aten.mm(_chain(tensors, split, i, k), _chain(tensors, split, k + 1, j))
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out=True, method=False, spaces=())
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    out=True,
+    method=False,
+    spaces=(),
+    autocast="lower:accelerator",
+)
 def multi_dot(tensors: Any) -> Any:
     """The product of matrices in the order that costs least; the first and the last may be
     vectors."""
@@ -235,7 +241,7 @@ def multi_dot(tensors: Any) -> Any:
     return aten.view(r, shape)
 
 
-@face("chain_matmul", method=False)
+@face("chain_matmul", method=False, autocast="lower:accelerator")
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices in the order that costs least (`torchlab.linalg.multi_dot`)."""
     parts = matrices[0] if len(matrices) == 1 and type(matrices[0]) in (list, tuple) else matrices

@@ -51,7 +51,7 @@ def _qr_meta(a: Any, mode: str = "reduced") -> Any:
     half=False,
     vjp={"A": "qr_backward(g0, g1, result0, result1, mode)"},
     meta=_qr_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_qr(xp: Any, a: Any, mode: str) -> Any:
     """(Q, R): Q has orthonormal columns, R is upper triangular. `mode` 'reduced' gives min(m, n)
@@ -122,7 +122,7 @@ def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def qr(self: Any, some: bool) -> Any:
     """(Q, R) with A = Q R; `torchlab.linalg.qr` is preferred."""
@@ -150,7 +150,7 @@ def _geqrf_meta(a: Any) -> Any:
     half=False,
     vjp={"self": "no_derivative_of_geqrf(g0, g1)"},
     meta=_geqrf_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def geqrf_(xp: Any, a: Any) -> Any:
     """LAPACK's form of A = Q R: R in and above the diagonal, the Householder vectors of Q below

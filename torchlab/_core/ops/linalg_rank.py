@@ -89,7 +89,7 @@ def matrix_rank_(xp: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return xp.asarray((s > _threshold(xp, a, s, atol, rtol)).sum(axis=-1, dtype=np.int64))
 
 
-@face("linalg_matrix_rank", method=False, spaces=(), out=True)
+@face("linalg_matrix_rank", method=False, spaces=(), out=True, autocast="float32:cpu")
 def matrix_rank(
     self: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -183,7 +183,7 @@ def pinv(
     )
 
 
-@face("pinverse")
+@face("pinverse", autocast="float32:cpu")
 def pinverse(self: Any, rcond: float = 1e-15) -> Any:
     """The pseudo-inverses of matrices (`torchlab.linalg.pinv`)."""
     return pinv.function(self, rcond)
@@ -192,7 +192,7 @@ def pinverse(self: Any, rcond: float = 1e-15) -> Any:
 # ---- condition ----------------------------------------------------------------------------------
 
 
-@face("linalg_cond", method=False, spaces=(), out=True)
+@face("linalg_cond", method=False, spaces=(), out=True, autocast="float32:cpu")
 def cond(self: Any, p: Any = None) -> Any:
     """‖A‖ · ‖A⁻¹‖ in the norm p: by default the ratio of the largest to the smallest singular
     value."""

@@ -151,7 +151,7 @@ def solve_backward(
 
 
 @composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-           out=True, method=False, spaces=())  # fmt: skip
+           out=True, method=False, spaces=(), autocast="float32:cpu")  # fmt: skip
 def linalg_solve(A: Any, B: Any, left: bool) -> Any:
     """X with A X = B, or X A = B: (…, n, n), (…, n, k) → (…, n, k); a vector B gives a vector."""
     x, info = linalg_solve_ex.function(A, B, left=left)
@@ -174,6 +174,7 @@ def linalg_solve(A: Any, B: Any, left: bool) -> Any:
         column_meta(a.shape, a.dtype),
         MetaArray(a.shape[:-2], INT32),
     ),
+    autocast="float32:cpu",
 )
 def linalg_inv_ex(xp: Any, a: Any, check_errors: bool) -> Any:
     """The inverses of square matrices, and 0 or the number of the first zero pivot of each."""
@@ -199,7 +200,9 @@ def inv_backward(g: Any, inverse: Any) -> Any:
     return -aten.matmul(h, aten.matmul(g, h))
 
 
-@composite("linalg_inv(Tensor A) -> Tensor", out=True, method=False, spaces=())
+@composite(
+    "linalg_inv(Tensor A) -> Tensor", out=True, method=False, spaces=(), autocast="float32:cpu"
+)
 def linalg_inv(A: Any) -> Any:
     """The inverses of square matrices: (…, n, n) → (…, n, n)."""
     inverse, info = linalg_inv_ex.function(A)
@@ -207,7 +210,7 @@ def linalg_inv(A: Any) -> Any:
     return inverse
 
 
-@face("inverse", out=True)
+@face("inverse", out=True, autocast="float32:cpu")
 def inverse(self: Any) -> Any:
     """The inverses of square matrices (`torchlab.linalg.inv`)."""
     return linalg_inv.function(self)
@@ -306,7 +309,7 @@ def solve_triangular_backward(
 
 
 @composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-           out=True, method=False, spaces=())  # fmt: skip
+           out=True, method=False, spaces=(), autocast="float32:cpu")  # fmt: skip
 def linalg_tensorinv(self: Any, ind: int) -> Any:
     """The inverse of a tensor as a map from its dimensions from `ind` on to those before."""
     if ind <= 0:
@@ -324,7 +327,7 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
 
 
 @composite("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-           out=True, method=False, spaces=())  # fmt: skip
+           out=True, method=False, spaces=(), autocast="float32:cpu")  # fmt: skip
 def linalg_tensorsolve(self: Any, other: Any, dims: Any) -> Any:
     """X with Σ self[…, k] X[k] = other, over all dimensions of X; `dims` are first moved to the
     end of `self`."""

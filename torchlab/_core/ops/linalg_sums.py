@@ -81,7 +81,7 @@ def _addmv_shape(c: Any, m: Any, v: Any) -> tuple[int]:
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
     out=True,
-    autocast="lower",
+    autocast="lower:accelerator",
     vjp={
         "self": "summed_to(times(g, beta), self.shape)",
         "mat": "times(ger(g, conj_of(vec)), alpha)",
@@ -136,6 +136,7 @@ def _check_factors(made: np.dtype, **factors: Any) -> None:
         "vec2": "times(mv(transpose(g, 0, 1), conj_of(vec1)), alpha)",
     },
     meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_addr_shape(c, a, b), _addr_dtype(c, a, b)),
+    autocast="lower:accelerator",
 )
 def addr(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """β · self + α · vec1 ⊗ vec2: (n, m), (n), (m) → (n, m)."""

@@ -194,7 +194,7 @@ def _check_gauge(left: Any, right: Any) -> None:
     spaces=(),
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_svd(a: Any, full_matrices: bool, driver: Any) -> Any:
     """(U, S, Vh) with A = U diag(S) Vh; reduced to min(m, n) vectors if not `full_matrices`."""
@@ -206,7 +206,7 @@ def linalg_svd(a: Any, full_matrices: bool, driver: Any) -> Any:
     method=False,
     spaces=(),
     out=True,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def linalg_svdvals(a: Any, driver: Any) -> Any:
     """The singular values in descending order: (…, m, n) → (…, min(m, n))."""
@@ -217,7 +217,7 @@ def linalg_svdvals(a: Any, driver: Any) -> Any:
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     out=True,
     tags=("lapack",),
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def svd(self: Any, some: bool, compute_uv: bool) -> Any:
     """(U, S, V) with A = U diag(S) Vᴴ; `torchlab.linalg.svd` is preferred."""

@@ -37,6 +37,7 @@ def _float_dtype(a: Any, _: Any = None) -> np.dtype:
     spaces=("torch", "special"),
     vjp={"self": "logsumexp_backward(g, self, result, dim, keepdim)"},
     meta=reduction_meta(_float_dtype),
+    autocast="float32:accelerator",
 )
 def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""

@@ -92,6 +92,7 @@ def mse_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
         "self": "mse_slope(g, self, target, reduction)",
         "target": "-mse_slope(g, self, target, reduction)",
     },
+    autocast="float32",
 )
 def mse_loss_op(xp: Any, a: Any, b: Any, reduction: int) -> Any:
     """(a − b)²."""
@@ -119,6 +120,7 @@ def smooth_l1_slope(g: Any, self: Any, target: Any, reduction: int, beta: float)
         "target": "-smooth_l1_slope(g, self, target, reduction, beta)",
     },
     grad_name="SmoothL1LossBackward0",
+    autocast="float32",
 )
 def smooth_l1_loss_op(xp: Any, a: Any, b: Any, reduction: int, beta: float) -> Any:
     """½ d² / beta where |d| < beta, else |d| − ½ beta."""
@@ -144,6 +146,7 @@ def huber_slope(g: Any, self: Any, target: Any, reduction: int, delta: float) ->
         "self": "huber_slope(g, self, target, reduction, delta)",
         "target": "-huber_slope(g, self, target, reduction, delta)",
     },
+    autocast="float32",
 )
 def huber_loss_op(xp: Any, a: Any, b: Any, reduction: int, delta: float) -> Any:
     """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
@@ -184,6 +187,7 @@ def bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int
         "self": "bce_slope(g, self, target, weight, reduction)",
         "target": "bce_target_slope(g, self, target, weight, reduction)",
     },
+    autocast="float32:cpu banned:accelerator",
 )
 def binary_cross_entropy_op(xp: Any, p: Any, y: Any, weight: Any, reduction: int) -> Any:
     """−w · (y · log p + (1 − y) · log(1 − p)), logarithms not below −100."""
@@ -233,6 +237,7 @@ def logits_target_slope(
         "self": "logits_slope(g, self, target, weight, pos_weight, reduction)",
         "target": "logits_target_slope(g, self, target, weight, pos_weight, reduction)",
     },
+    autocast="float32",
 )
 def binary_cross_entropy_with_logits_op(
     xp: Any, x: Any, y: Any, weight: Any, pos_weight: Any, reduction: int
@@ -289,7 +294,7 @@ def mse_loss(
     return mse_loss_op.call(self, target, number)
 
 
-@face("l1_loss", method=False, spaces=_F)
+@face("l1_loss", method=False, spaces=_F, autocast="float32")
 def l1_loss(
     self: Any,
     target: Any,
@@ -357,7 +362,7 @@ def binary_cross_entropy(
     return binary_cross_entropy_op.call(self, target, weight, number)
 
 
-@face("binary_cross_entropy_with_logits", spaces=("torch", "nn.functional"), method=False)
+@face("binary_cross_entropy_with_logits", spaces=_F, method=False)
 def binary_cross_entropy_with_logits(
     self: Any,
     target: Any,
@@ -379,12 +384,21 @@ def binary_cross_entropy_with_logits(
     return binary_cross_entropy_with_logits_op.call(self, target, weight, pos_weight, number)
 
 
+@face("binary_cross_entropy_with_logits", method=False)
+def numbered_binary_cross_entropy_with_logits(
+    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> Any:
+    """`nn.functional.binary_cross_entropy_with_logits` with the reduction as a number."""
+    body = binary_cross_entropy_with_logits.body
+    return body(self, target, weight, reduction=reduction, pos_weight=pos_weight)
+
+
 def _entropy(p: Any) -> Any:
     """p · log p, 0 where p is 0."""
     return p * aten.log(aten.masked_fill(p, aten.eq(p, 0), 1))
 
 
-@face("kl_div", spaces=_F, method=False)
+@face("kl_div", spaces=_F, method=False, autocast="float32")
 def kl_div(
     self: Any,
     target: Any,
@@ -417,7 +431,7 @@ def kl_div(
     return total / self._a.shape[0] if batchmean and self._a.ndim else total
 
 
-@face("poisson_nll_loss", spaces=_F, method=False)
+@face("poisson_nll_loss", spaces=_F, method=False, autocast="float32")
 def poisson_nll_loss(
     self: Any,
     target: Any,

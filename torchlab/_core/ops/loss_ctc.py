@@ -301,7 +301,7 @@ def _ctc(
     return r if batched else aten.squeeze(r, 0)
 
 
-@face("ctc_loss", method=False, spaces=("torch",))
+@face("ctc_loss", method=False, spaces=("torch",), autocast="float32:cpu")
 def ctc_loss(
     log_probs: Any,
     targets: Any,

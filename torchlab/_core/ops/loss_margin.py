@@ -24,7 +24,7 @@ def _reduced(values: Any, reduction: int) -> Any:
     )
 
 
-@face("hinge_embedding_loss", spaces=_F, method=False)
+@face("hinge_embedding_loss", spaces=_F, method=False, autocast="float32")
 def hinge_embedding_loss(
     self: Any,
     target: Any,
@@ -43,7 +43,7 @@ def hinge_embedding_loss(
     return _reduced(far + near, number)
 
 
-@face("margin_ranking_loss", spaces=_F, method=False)
+@face("margin_ranking_loss", spaces=_F, method=False, autocast="float32")
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -66,7 +66,7 @@ def margin_ranking_loss(
     return _reduced(aten.clamp(-target * (input1 - input2) + float(margin), min=0), number)
 
 
-@face("soft_margin_loss", spaces=_F, method=False)
+@face("soft_margin_loss", spaces=_F, method=False, autocast="float32")
 def soft_margin_loss(
     self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -92,7 +92,7 @@ def multilabel_soft_margin_loss(
     return _reduced(aten.mean(loss, -1), reduction_number(reduction, size_average, reduce))
 
 
-@face("multi_margin_loss", spaces=_F, method=False)
+@face("multi_margin_loss", spaces=_F, method=False, autocast="float32")
 def multi_margin_loss(
     self: Any,
     target: Any,
@@ -132,7 +132,7 @@ def multi_margin_loss(
     return _reduced(aten.reshape(loss, target._a.shape), number)
 
 
-@face("triplet_margin_loss", spaces=_F, method=False)
+@face("triplet_margin_loss", spaces=_F, method=False, autocast="float32")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -158,7 +158,7 @@ def triplet_margin_loss(
     return _reduced(aten.clamp(margin + near - far, min=0), number)
 
 
-@face("cosine_embedding_loss", spaces=_F, method=False)
+@face("cosine_embedding_loss", spaces=_F, method=False, autocast="float32")
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -214,7 +214,7 @@ def triplet_margin_with_distance_loss(
     return _reduced(aten.clamp(margin + near - far, min=0), number)
 
 
-@face("multilabel_margin_loss", spaces=_F, method=False)
+@face("multilabel_margin_loss", spaces=_F, method=False, autocast="float32")
 def multilabel_margin_loss(
     self: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:

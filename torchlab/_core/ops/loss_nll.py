@@ -194,7 +194,7 @@ def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
     return forward.call(self, target, weight, reduction, ignore_index)[0]
 
 
-@face("nll_loss", method=False, spaces=("nn.functional",))
+@face("nll_loss", method=False, spaces=("nn.functional",), autocast="float32")
 def nll_loss(
     self: Any,
     target: Any,
@@ -272,6 +272,7 @@ def _probabilities(
     "ignore_index=-100, "
     "float label_smoothing=0.0) -> Tensor",
     public=False,
+    autocast="float32:cpu",
 )
 def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float

@@ -22,7 +22,7 @@ def _declare(schema: str, positional: int, *named: str) -> None:
         return body(*args[:positional], **dict(zip(named, args[positional:], strict=True)))
 
     loss.__doc__ = f"`nn.functional.{name}` with the reduction as a number."
-    composite(schema, method=False)(loss)
+    composite(schema, method=False, autocast="float32")(loss)
 
 
 _declare(

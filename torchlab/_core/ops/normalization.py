@@ -87,7 +87,7 @@ def _layer_decomposed(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps
     "(Tensor output, Tensor mean, Tensor rstd)",
     method=False,
     meta=_layer_meta,
-    autocast="float32",
+    autocast="float32:accelerator",
     decompose=_layer_decomposed,
     vjp={
         "input, weight, bias": (
@@ -203,6 +203,7 @@ def _columns(xp: Any, a: Any) -> Any:
     "bool cudnn_enable=True) -> Tensor",
     spaces=_BOTH,
     method=False,
+    autocast="float32:accelerator",
 )
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
@@ -217,6 +218,7 @@ def layer_norm(
     "Tensor",
     spaces=_BOTH,
     method=False,
+    autocast="float32:accelerator",
 )
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
     """x / √(mean(x²) + eps) · weight over the last dimensions; eps: by default the type's
@@ -254,7 +256,6 @@ def _group_meta(
     "-> (Tensor output, Tensor mean, Tensor rstd)",
     method=False,
     meta=_group_meta,
-    autocast="float32",
     vjp={
         "input, weight, bias": (
             "group_norm_backward(g0, g1, g2, input, result1, result2, weight, group, eps, needs)"
@@ -361,6 +362,7 @@ def native_group_norm_backward(
     "bool cudnn_enabled=True) -> Tensor",
     spaces=_BOTH,
     method=False,
+    autocast="float32:accelerator",
 )
 def group_norm(
     input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool

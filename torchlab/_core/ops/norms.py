@@ -107,6 +107,7 @@ def _norm_dtype(a: Any, dtype: Any) -> np.dtype:
     method=False,
     half=False,
     tags=("reduction",),
+    autocast="float32:accelerator",
     vjp={"self": "norm_backward(g, self, ord, result, dim, keepdim)"},
     meta=lambda a, ord=2, dim=None, keepdim=False, dtype=None: MetaArray(
         reduced_shape(a, dim, keepdim), _real(_norm_dtype(a, dtype))
@@ -270,7 +271,14 @@ FUNCTIONS.setdefault("linalg", set()).add("norm")
 # ---- the older names ----------------------------------------------------------------------------
 
 
-@face("norm")
+def _norm_method(
+    self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """The p-norm of all elements, or over `dim`."""
+    return norm.body(self, p, dim, keepdim, None, dtype)
+
+
+@face("norm", method=_norm_method, autocast="float32:accelerator")
 def norm(
     self: Any,
     p: Any = "fro",
@@ -289,7 +297,7 @@ def norm(
     )
 
 
-@face("frobenius_norm", method=False, out=True)
+@face("frobenius_norm", method=False, out=True, autocast="float32:accelerator")
 def frobenius_norm(self: Any, dim: Any, keepdim: bool = False) -> Any:
     """√Σ|x|² over one or two dimensions."""
     dims = (dim,) if type(dim) is int else tuple(dim)
@@ -301,7 +309,7 @@ def frobenius_norm(self: Any, dim: Any, keepdim: bool = False) -> Any:
     return norm.function(self, 2, dims, keepdim)
 
 
-@face("nuclear_norm", method=False, out=True)
+@face("nuclear_norm", method=False, out=True, autocast="float32:accelerator")
 def nuclear_norm(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The sum of the singular values of a matrix, or of matrices in two dimensions."""
     if type(dim) is bool:  # nuclear_norm(x, True): the matrix's, dimensions kept
@@ -331,6 +339,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     half=False,
     vjp={"self": "renorm_backward(g, self, p, dim, maxnorm)"},
     meta=lambda a, p, dim, maxnorm: MetaArray(_renorm_check(a, p, dim, maxnorm), a.dtype),
+    autocast="float32:accelerator",
 )
 def renorm(xp: Any, a: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Slices along `dim` whose p-norm exceeds `maxnorm` are scaled down to it."""
@@ -389,6 +398,7 @@ def renorm_backward(g: Any, x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
         "self": "norm_backward(g, self - other, p, result, None, False)",
         "other": "-norm_backward(g, self - other, p, result, None, False)",
     },
+    autocast="float32:accelerator",
 )
 def dist(xp: Any, a: Any, b: Any, p: Any) -> Any:
     """The p-norm of self − other, broadcast."""

@@ -141,6 +141,7 @@ def _position_pad(name: str, dims: int, places: Any) -> None:
         public=False,
         half=False,
         grad_name=grad_name,
+        autocast=None if full == "reflection_pad3d" else "float32:cpu",
         vjp={"self": f"{full}_backward(g, self.shape, padding)"},
         meta=lambda a, padding: MetaArray(_padded_shape(a.shape, padding), a.dtype),
     )

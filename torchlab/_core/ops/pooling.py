@@ -319,6 +319,7 @@ def _max_pool(
 @op(
     "max_unpool(Tensor self, Tensor indices, int[] size) -> Tensor",
     public=False,
+    autocast="float32:cpu",
     meta=lambda x, i, size: MetaArray((*x.shape[: x.ndim - len(size)], *size), x.dtype),
     vjp={"self": "_max_pool_gather(g, indices, size)"},
 )
@@ -358,14 +359,33 @@ def _declare_faces(n: int) -> None:
     max_pool.__doc__ = (
         f"The largest element of each {n}-d window; also where it is, with return_indices."
     )
-    face(name, method=False, spaces=("torch", "nn.functional"))(max_pool)
+    face(
+        name,
+        method=False,
+        spaces=("torch", "nn.functional"),
+        autocast="float32:cpu" if n == 3 else None,
+    )(max_pool)
 
 
 for _n in (1, 2, 3):
     _declare_faces(_n)
 
 
-@face("max_pool1d_with_indices", method=False, spaces=("torch", "nn.functional"))
+@face("max_pool1d_with_indices", method=False)
+def torch_max_pool1d_with_indices(
+    self: Any,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:
+    """`max_pool1d` with the places of the maxima."""
+    step = stride or None
+    return _max_pool(1, self, kernel_size, step, padding, dilation, ceil_mode, True)
+
+
+@face("max_pool1d_with_indices", method=False, spaces=("nn.functional",))
 def max_pool1d_with_indices(
     self: Any,
     kernel_size: Any,

@@ -166,7 +166,10 @@ def _declare_faces(n: int) -> None:
         body.__name__ = body.__qualname__ = name = f"adaptive_{kind}_pool{n}d"
         body.__doc__ = f"{what} over a grid of `output_size` windows, whatever the input's size."
         face(
-            name, method=False, spaces=("torch", "nn.functional") if n == 1 else ("nn.functional",)
+            name,
+            method=False,
+            spaces=("torch", "nn.functional") if n == 1 else ("nn.functional",),
+            autocast="float32:cpu" if n == 3 else None,
         )(body)
 
 

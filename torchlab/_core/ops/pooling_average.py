@@ -249,7 +249,7 @@ def avg_pool2d(
     )
 
 
-@face("avg_pool3d", method=False, spaces=_F, out=True)
+@face("avg_pool3d", method=False, spaces=_F, out=True, autocast="float32:cpu")
 def avg_pool3d(
     self: Any,
     kernel_size: Any,

@@ -113,6 +113,7 @@ def _declare(n: int) -> Op:
         public=False,
         half=False,
         meta=meta,
+        autocast="float32:cpu",
         vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"},
     )(forward)
 

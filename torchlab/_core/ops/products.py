@@ -51,6 +51,7 @@ def _product(xp: Any, a: Any, axis: Any, dtype: np.dtype, keepdims: bool) -> Any
     vjp={"self": "prod_backward(g, self, result, None, False)"},
     grad_name="ProdBackward0",
     meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)),
+    autocast="float32",
 )
 def prod_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The product of all elements."""
@@ -65,6 +66,7 @@ def prod_all(xp: Any, a: Any, dtype: Any) -> Any:
     grad_name="ProdBackward1",
     tags=("reduction",),
     meta=reduction_meta(integers_to_int64),
+    autocast="float32",
 )
 def prod_dim(xp: Any, a: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
     """The product along a dimension."""
@@ -167,6 +169,7 @@ def others_product_backward(g: Any, x: Any, dim: int) -> Any:
     half=False,
     vjp={"self": "cumprod_backward(g, self, result, dim)"},
     meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)),
+    autocast="float32:accelerator",
 )
 def cumprod(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The product of all elements up to each one along a dimension."""

@@ -83,7 +83,8 @@ def _float_dtype(dtype: Any) -> dt.dtype:
 
 @face("rand", method=False)
 def rand(
-    *size: Any,
+    size: Any,
+    *more: Any,
     generator: Any = None,
     out: Any = None,
     dtype: Any = None,
@@ -93,6 +94,7 @@ def rand(
     pin_memory: bool = False,
 ) -> Any:
     """Uniform numbers in [0, 1): the values PyTorch draws for the same seed."""
+    size = (size, *more)
     if SLOW and (seen := told("rand", locals())) is not None:
         return seen
     d = _float_dtype(dtype)
@@ -104,7 +106,8 @@ def rand(
 
 @face("randn", method=False)
 def randn(
-    *size: Any,
+    size: Any,
+    *more: Any,
     generator: Any = None,
     out: Any = None,
     dtype: Any = None,
@@ -114,6 +117,7 @@ def randn(
     pin_memory: bool = False,
 ) -> Any:
     """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
+    size = (size, *more)
     if SLOW and (seen := told("randn", locals())) is not None:
         return seen
     d = _float_dtype(dtype)
@@ -202,6 +206,8 @@ def _like(maker: Any, name: str) -> None:
         memory_format: Any = None,
         generator: Any = None,
     ) -> Any:
+        if SLOW and (seen := told(name, locals())) is not None:
+            return seen
         r = aten.empty_like(
             self, dtype=dtype, device=device, memory_format=memory_format or preserve_format
         )
@@ -412,6 +418,8 @@ def _check_probabilities(p: Any) -> None:
 @face("bernoulli_", spaces=())
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with ones of probability p (a number or a tensor of probabilities), zeros elsewhere."""
+    if SLOW and (seen := told("bernoulli_", locals())) is not None:
+        return seen
     g = generator_of(generator)
     if isinstance(p, Tensor):
         _floating(p, "bernoulli_tensor_cpu_p_")

@@ -41,18 +41,16 @@ def flip(xp: Any, a: Any, dims: Any) -> Any:
     return _flipped(xp, a, layout.wrap_dims(dims, a.ndim))
 
 
-def _sizes(values: Any, keyword: Any) -> tuple[int, ...]:
+def _sizes(first: Any, more: Any) -> tuple[int, ...]:
     """`f(1, 2)`, `f((1, 2))` and `f(dims=(1, 2))`."""
-    if keyword is not None:
-        values = keyword
-    if len(values) == 1 and isinstance(values[0], (tuple, list)):
-        values = values[0]
-    return tuple(values)
+    if more or not isinstance(first, (tuple, list)):
+        return (first, *more)
+    return tuple(first)
 
 
-def _flip_method(self: Any, *dims: int, **keyword: Any) -> Any:
+def _flip_method(self: Any, dims: Any, *more: int) -> Any:
     """The order of the elements reversed along `dims`; a copy."""
-    return flip.call(self, _sizes(dims, keyword.get("dims")))
+    return flip.call(self, _sizes(dims, more))
 
 
 @face("flip", method=_flip_method)
@@ -178,11 +176,11 @@ def repeat(xp: Any, a: Any, repeats: Any) -> Any:
 
 
 @face("repeat", spaces=())
-def repeat_face(self: Any, *repeats: int, **keyword: Any) -> Any:
+def repeat_face(self: Any, repeats: Any, *more: int) -> Any:
     """The tensor repeated along each dimension; more repeats than dimensions add dimensions in
     front.
     """
-    return repeat.call(self, _sizes(repeats, keyword.get("repeats")))
+    return repeat.call(self, _sizes(repeats, more))
 
 
 @vjp_helper
@@ -199,9 +197,9 @@ def repeat_backward(g: Any, shape: Any, repeats: Any) -> Any:
     )
 
 
-def _tile_method(self: Any, *dims: int, **keyword: Any) -> Any:
+def _tile_method(self: Any, dims: Any, *more: int) -> Any:
     """As `repeat`, missing repeats counting as 1."""
-    return tile.body(self, _sizes(dims, keyword.get("dims")))
+    return tile.body(self, _sizes(dims, more))
 
 
 @face("tile", method=_tile_method)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torchlab._core.dispatch.arguments import MISSING
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 
@@ -214,8 +215,26 @@ def _call(kind: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any,
 
 
 def _declare(kind: str, doc: str) -> None:
-    def network(*args: Any, **named: Any) -> tuple[Any, ...]:
-        return _call(kind, args, named)
+    def network(
+        *args: Any,
+        input: Any = MISSING,
+        data: Any = MISSING,
+        batch_sizes: Any = MISSING,
+        hx: Any = MISSING,
+        params: Any = MISSING,
+        has_biases: Any = MISSING,
+        num_layers: Any = MISSING,
+        dropout: Any = MISSING,
+        train: Any = MISSING,
+        bidirectional: Any = MISSING,
+        batch_first: Any = MISSING,
+    ) -> tuple[Any, ...]:
+        named = {
+            "input": input, "data": data, "batch_sizes": batch_sizes, "hx": hx, "params": params,
+            "has_biases": has_biases, "num_layers": num_layers, "dropout": dropout,
+            "train": train, "bidirectional": bidirectional, "batch_first": batch_first,
+        }  # fmt: skip
+        return _call(kind, args, {n: v for n, v in named.items() if v is not MISSING})
 
     network.__name__ = network.__qualname__ = kind
     network.__doc__ = (
@@ -266,7 +285,7 @@ def _declare_cell(kind: str, doc: str) -> None:
 
     cell.__name__ = cell.__qualname__ = f"{kind}_cell"
     cell.__doc__ = f"One step of {doc}: input (N, in), hx (N, hidden) → (N, hidden)."
-    face(f"{kind}_cell", method=False)(cell)
+    face(f"{kind}_cell", method=False, autocast="lower:accelerator")(cell)
 
 
 _declare_cell("rnn_tanh", "the simple recurrent network with tanh")
@@ -274,7 +293,7 @@ _declare_cell("rnn_relu", "the simple recurrent network with relu")
 _declare_cell("gru", "the gated recurrent unit")
 
 
-@face("lstm_cell", method=False)
+@face("lstm_cell", method=False, autocast="lower:accelerator")
 def lstm_cell(
     self: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
 ) -> tuple[Any, Any]:

@@ -41,6 +41,7 @@ from torchlab._core.ops._reduce import (
     vjp={"self": "cast_back(expand(g, self.shape), self.dtype, self.device)"},
     grad_name="SumBackward0",
     meta=lambda a, dtype=None: MetaArray((), integers_to_int64(a, dtype)),
+    autocast="float32:accelerator",
 )
 def sum_all(xp: Any, a: Any, dtype: Any) -> Any:
     """The sum of all elements."""
@@ -64,6 +65,7 @@ def sum_all(xp: Any, a: Any, dtype: Any) -> Any:
     grad_name="SumBackward1",
     tags=("reduction",),
     meta=reduction_meta(integers_to_int64),
+    autocast="float32:accelerator",
 )
 def sum_dim(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over dimensions."""
@@ -100,9 +102,10 @@ def sum(
 
 
 @face("sum_to_size", spaces=())
-def sum_to_size(self: Any, *size: Any) -> Any:
+def sum_to_size(self: Any, size: Any, *more: Any) -> Any:
     """Summed over what broadcasting from `size` to this shape repeats: the gradient of `expand`."""
-    target = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    alone = isinstance(size, (tuple, list)) and not more
+    target = tuple(size) if alone else (size, *more)
     shape = self._a.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=True)):
@@ -257,6 +260,7 @@ def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @op(
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
+    varargs=True,
     tags=("reduction",),
     meta=lambda a, dim=None: MetaArray(reduced_shape(a, dim, False), INT64),
 )
@@ -328,6 +332,7 @@ any_dims = _truth_op(
     meta=lambda a: MetaArray((), integers_to_int64(a, None)),
     tags=("reduction",),
     vjp={"self": "trace_backward(g, self.shape)"},
+    autocast="float32:cpu",
 )
 def trace(xp: Any, a: Any) -> Any:
     """The sum of a matrix's diagonal."""

@@ -157,6 +157,7 @@ def _declare(mode: str, n: int) -> None:
         "Tensor",
         public=False,
         meta=meta,
+        autocast="float32:accelerator",
         grad_name=f"{node}Backward0",
         vjp={"self": f"{name.lstrip('_')}_backward(g, self.shape[2:], {rest})"},
     )(forward)
@@ -206,11 +207,13 @@ def _declare_smooth(mode: str) -> None:
         f"{name}(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, "
         "float? scales_w=None) -> Tensor",
         public=False,
+        autocast="float32:accelerator",
     )(by_scales)
     composite(
         f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
         "scale_factors) -> Tensor",
         public=False,
+        autocast="float32:accelerator",
     )(by_factors)
     face(name, spaces=(), method=False)(smooth)
 

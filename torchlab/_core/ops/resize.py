@@ -13,12 +13,12 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import AccumulateGrad, edge_of, geometry, storage_of
+from torchlab._core.tape import AccumulateGrad, edge_of, storage_of
 from torchlab._core.tensor import Tensor, contiguous_format, preserve_format, strides_of
 
 # ---- filling ------------------------------------------------------------------------------------
@@ -207,8 +207,9 @@ def unsqueeze_(self: Any, dim: int) -> Any:
 
 
 @face("squeeze_", spaces=())
-def squeeze_(self: Any, dim: Any = None) -> Any:
+def squeeze_(self: Any, dim: Any = None, *more: int) -> Any:
     """In-place version of `squeeze`."""
+    dim = (dim, *more) if more else dim
     number = "3" if dim is None else "4" if isinstance(dim, int) else "5"
     return _relaid(self, aten.squeeze, squeeze_.body, () if dim is None else (dim,), number)
 
@@ -219,7 +220,12 @@ def transpose_(self: Any, dim0: int, dim1: int) -> Any:
     return _relaid(self, aten.transpose, transpose_.body, (dim0, dim1), "1")
 
 
-alias("swapaxes_", "transpose_")
+@face("swapaxes_", spaces=())
+def swapaxes_(self: Any, axis0: int, axis1: int) -> Any:
+    """In-place version of `swapaxes`."""
+    return transpose_.body(self, axis0, axis1)
+
+
 alias("swapdims_", "transpose_")
 
 
@@ -236,16 +242,6 @@ def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = 
 
 
 # ---- another size or memory ---------------------------------------------------------------------
-
-
-def _over(s: Storage, shape: Any, strides: Any, offset: int, dtype: np.dtype) -> Any:
-    """An array over a storage's memory; strides and offset in elements."""
-    size = dtype.itemsize
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    flat = s.bytes[offset * size :]
-    flat = flat[: flat.size - flat.size % size].view(dtype)
-    return np.lib.stride_tricks.as_strided(flat, shape, tuple(x * size for x in strides))
 
 
 def _become(self: Any, array: Any, s: Storage | None) -> Any:
@@ -274,38 +270,18 @@ def _resized(self: Any, shape: tuple[int, ...], strides: Any) -> Any:
         raise RuntimeError(
             f"resize_: Trying to create tensor with negative dimension: {list(shape)}"
         )
-    k = self._k
-    if k.device.type == "meta":
-        self._a = MetaArray(shape, k.np, strides)
-        self._k = k.c if self._a.flags.c_contiguous else k.v
-        return self
-    s = storage_of(self)
-    offset = geometry(self)[2]
-    if layout.storage_nbytes(shape, strides, offset, k.itemsize) <= s.nbytes:
-        return _become(self, _over(s, shape, strides, offset, k.np), s)
-    if s.lent:
-        raise RuntimeError(
-            "resize_: Trying to resize storage that is not resizable: shape"
-            f" {list(shape)} needs more than the memory that was lent; clone() the tensor first"
-        )
-    # Too small: new memory that begins with the old elements.
-    fresh = compute.empty(shape, k.dtype, k.device, strides)
-    old = s.bytes[offset * k.itemsize :]
-    target = storage_of(fresh)
-    n = min(old.size, target.nbytes)
-    target.bytes[:n] = old[:n]
-    target.version = s.version
-    return _become(self, fresh._a, target)
+    resizing.resize(self, shape, strides, "resize_")
+    writes.wrote(self)
+    return self
 
 
 @face("resize_", spaces=())
-def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
-    """Another size for this tensor, in the same memory if that is large enough; else in new
-    memory that
-    begins with the old elements (the rest is undefined)."""
+def resize_(self: Any, size: Any, *more: Any, memory_format: Any = None) -> Any:
+    """Another size for this tensor, in the same memory if that is large enough; else the memory
+    grows, under its views too (the new elements are undefined)."""
     _refuse_grad(self)
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = size[0]
+    if more or not isinstance(size, (tuple, list)):
+        size = (size, *more)
     shape = tuple(int(n) for n in size)
     if shape == self._a.shape and memory_format is None:
         return self
@@ -365,4 +341,4 @@ def set_(
     shape = tuple(size) if size is not None else (s.nbytes // k.itemsize,)
     strides = tuple(stride) if stride else layout.contiguous_strides(shape)
     layout.as_strided_check(shape, strides, storage_offset, s.nbytes, k.itemsize)
-    return _become(self, _over(s, shape, strides, storage_offset, k.np), s)
+    return _become(self, resizing.array_over(s, shape, strides, storage_offset, k.np), s)

@@ -41,6 +41,7 @@ def _running_sum(xp: Any, lane: Any, dim: int, made: np.dtype) -> Any:
     half=False,
     vjp={"self": "cast_back(_reversed_cumsum(g, dim), self.dtype, self.device)"},
     meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)),
+    autocast="float32:accelerator",
 )
 def cumsum(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The sum of all elements up to each one along a dimension."""

@@ -24,6 +24,8 @@ from torchlab._core.tensor import Tensor
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
     "-> (Tensor, Tensor, Tensor)",
     public=False,
+    vjp={"self": "no_derivative_of('_unique2')"},
+    grad_name="Unique2",
 )
 def unique_all(xp: Any, a: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
     """(distinct elements in ascending order, where each element is among them, counts). NaN equals
@@ -44,6 +46,7 @@ def unique_all(xp: Any, a: Any, sorted: bool, return_inverse: bool, return_count
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
     "return_counts=False) -> (Tensor, Tensor, Tensor)",
     public=False,
+    vjp={"self": "no_derivative_of('unique_dim')"},
 )
 def unique_dim(
     xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
@@ -119,6 +122,7 @@ def unique(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? "
     "dim=None) -> (Tensor, Tensor, Tensor)",
     public=False,
+    vjp={"self": "no_derivative_of('unique_consecutive')"},
 )
 def unique_runs(xp: Any, a: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The first of every run of equal elements or slices, the run of each, and the lengths."""

@@ -55,7 +55,7 @@ def _padded(x: Any, by: int, mode: str) -> Any:
     return aten.squeeze(x, 0)
 
 
-@face("stft")
+@face("stft", autocast="float32:cpu")
 def stft(
     self: Any,
     n_fft: int,

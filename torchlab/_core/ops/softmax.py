@@ -64,7 +64,6 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
     public=False,
     meta=_like,
     decompose=_softmax_decomposed,
-    autocast="float32",
     vjp={"self": "_softmax_backward(g, result, dim)"},
 )
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
@@ -106,7 +105,6 @@ def _log_softmax_decomposed(self: Any, dim: int) -> Any:
     public=False,
     meta=_like,
     decompose=_log_softmax_decomposed,
-    autocast="float32",
     vjp={"self": "_log_softmax_backward(g, result, dim)"},
 )
 def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
@@ -188,13 +186,21 @@ def _safe_softmax(xp: Any, a: Any, dim: int) -> Any:
 # ---- public -------------------------------------------------------------------------------------
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", public=False)
+@composite(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    autocast="float32:accelerator",
+)
 def softmax_int(self: Any, dim: int, dtype: Any) -> Any:
     """exp(x) / Σ exp(x) along `dim`, computed in `dtype` if given."""
     return _softmax.call(self if dtype is None else aten.to(self, dtype), dim)
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", public=False)
+@composite(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    public=False,
+    autocast="float32:accelerator",
+)
 def log_softmax_int(self: Any, dim: int, dtype: Any) -> Any:
     """x − log Σ exp(x) along `dim`, computed in `dtype` if given."""
     return _log_softmax.call(self if dtype is None else aten.to(self, dtype), dim)

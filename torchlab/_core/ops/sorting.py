@@ -107,7 +107,7 @@ def sort(
     return sort_stable.call(self, stable=stable, dim=dim, descending=descending)
 
 
-@face("argsort")
+@face("argsort", out=True)
 def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The positions along a dimension that sort the tensor."""
     return sort_stable.call(self.detach(), stable=stable, dim=dim, descending=descending)[1]
@@ -373,7 +373,7 @@ def _kept_shape(x: Any, dim: Any, d: int) -> tuple[int, ...]:
     return tuple(1 if dim is None or i == d else n for i, n in enumerate(x._a.shape))
 
 
-@face("quantile")
+@face("quantile", autocast="float32:cpu")
 def quantile(
     self: Any,
     q: Any,
@@ -387,7 +387,7 @@ def quantile(
     return _quantile(self, q, dim, keepdim, interpolation, False, out)
 
 
-@face("nanquantile")
+@face("nanquantile", autocast="float32:cpu")
 def nanquantile(
     self: Any,
     q: Any,

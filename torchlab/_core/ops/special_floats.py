@@ -29,6 +29,7 @@ binary(
     exact(lambda xp, a, b, out=None: xp.copysign(a, b, out=out)),  # keeps the sign of NaN
     promote=floating("copysign_cpu"),
     numbers=("other",),
+    grad_name="CopysignBackward1|CopysignBackward0",
     vjp={"self": "copysign_backward(g, self, result)", "other": "zeros_like(g)"},
     doc="The magnitude of self with the sign of other.",
 )
@@ -258,6 +259,7 @@ def _scaled(name: str, factor: float, doc: str) -> None:
         lambda xp, a, out=None: xp.multiply(a, a.dtype.type(factor), out=out),
         promote=types,
         vjp={"self": f"g * {factor!r}"},
+        grad_name=f"{name.replace('2d', '2D').replace('2r', '2R').capitalize()[:4]}{name[4:].capitalize()}Backward0",
         doc=doc,
     )
 

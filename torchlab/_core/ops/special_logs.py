@@ -19,6 +19,7 @@ binary(
     scipy_kernel("xlogy"),
     promote=floating("xlogy_cpu"),
     spaces=("torch", "special"),
+    grad_name="XlogyBackward2|XlogyBackward0",
     vjp={
         "self": "g * log(other).masked_fill((self == 0) & (other <= 0), 0)",
         "other": "g * (self / other)",

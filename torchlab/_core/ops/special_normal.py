@@ -17,6 +17,7 @@ unary(
     vjp={"self": "g * (0.886226925452758 * exp(result * result))"},  # √π / 2
     spaces=("torch", "special"),
     doc="The inverse of `erf`: ±∞ at ±1, NaN outside [−1, 1].",
+    autocast="float32:accelerator",
 )
 
 

@@ -17,6 +17,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._making import finish
 
 
 def _like(a: Any, *rest: Any) -> Any:
@@ -69,17 +70,20 @@ def _indices(name: str, find: Any) -> None:
         offset: int = 0,
         *,
         dtype: Any = None,
-        device: Any = None,
         layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
     ) -> Any:
         if row < 0 or col < 0:
             raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
         d = dtype or dt.int64
         if d not in (dt.int32, dt.int64):
             raise RuntimeError(f"\"{name}\" not implemented for '{d.scalar_name}'")
-        return compute.wrap_on(
+        t = compute.wrap_on(
             np.stack(find(row, offset, col)).astype(d.np), devices.as_device(device)
         )
+        return finish(t, requires_grad)
 
     indices.__doc__ = (
         f"The row and column numbers ({name[:4]}) of a triangle of a matrix, in "

@@ -76,7 +76,7 @@ def _meta(
         " unitriangular)"
     },
     meta=_meta,
-    autocast="float32",
+    autocast="float32:cpu",
 )
 def triangular_solve(
     xp: Any, b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool

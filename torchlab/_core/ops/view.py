@@ -110,17 +110,18 @@ def _view_rule(shape: Any, strides: Any, size: Any) -> Any:
 
 
 @face("view", spaces=())
-def view_face(self: Any, *size: Any, dtype: Any = None) -> Any:
+def view_face(self: Any, size: Any = None, *more: Any, dtype: Any = None) -> Any:
     """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
     if dtype is None:
-        if len(size) == 1:
-            first = size[0]
-            if type(first) is not int:
-                if isinstance(first, dt.dtype):
-                    return view_dtype(self, first)
-                if isinstance(first, (tuple, list)):
-                    size = tuple(first)
-        return (_view_call or _ready())(self, size)
+        if more or type(size) is int:
+            size = (size, *more)
+        elif isinstance(size, dt.dtype):
+            return view_dtype(self, size)
+        elif size is None:
+            raise TypeError("view() received no arguments: give the sizes, or a dtype")
+        elif not isinstance(size, (tuple, list)):
+            size = (size,)
+        return (_view_call or _ready())(self, tuple(size))
     return view_dtype(self, dtype)
 
 
@@ -249,7 +250,12 @@ def transpose(xp: Any, a: Any, dim0: int, dim1: int) -> Any:
         raise
 
 
-alias("swapaxes", "transpose")
+@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+def swapaxes(self: Any, axis0: int, axis1: int) -> Any:
+    """`transpose` with NumPy's name."""
+    return transpose.call(self, axis0, axis1)
+
+
 alias("swapdims", "transpose")
 
 
@@ -316,7 +322,12 @@ squeeze_all, squeeze_dim, squeeze_dims = (
 )
 
 
-@face("squeeze")
+def _squeeze_method(self: Any, dim: Any = None, *more: int) -> Any:
+    """Drop dimensions of size 1: all, or those named."""
+    return squeeze.body(self, (dim, *more) if more else dim)
+
+
+@face("squeeze", method=_squeeze_method)
 def squeeze(self: Any, dim: Any = None) -> Any:
     """Drop dimensions of size 1: all, or those named."""
     if dim is None:
@@ -357,7 +368,7 @@ def expand_as(self: Any, other: Any) -> Any:
     return expand.call(self, other._a.shape)
 
 
-@composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+@composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", varargs=True)
 def broadcast_to(self: Any, size: Any) -> Any:
     """As `expand`."""
     return expand.call(self, tuple(size))

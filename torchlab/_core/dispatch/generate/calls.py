@@ -38,7 +38,9 @@ def call(op: Any, variant: str) -> Any:
             lines.append(f"        return OUT_{ident(op)}({every}, out=out)")
     if op.varargs and variant == "method":
         n = op.schema.arguments[1].name
-        lines.append(f"    if more or type({n}) is not tuple and type({n}) is not Size:")
+        alone = f"type({n}) is not tuple and type({n}) is not Size"
+        alone = "" if op.schema.arguments[1].has_default else f" or {alone}"
+        lines.append(f"    if more{alone}:")
         lines.append(f"        {n} = {n} if type({n}) is list and not more else ({n}, *more)")
     if variant != "core":
         lines.append("    if SLOW:")
@@ -114,7 +116,8 @@ def signature(op: Any, variant: str) -> list[str]:
         if i == 0 and name == "self" and variant == "function":
             name = "input"
         if i == 1 and op.varargs and variant == "method":
-            parts += [name, "*more"]  # `x.view(2, 3)`, `x.view(size=(2, 3))`
+            default = f"={a.default!r}" if a.has_default else ""
+            parts += [name + default, "*more"]  # `x.permute(1, 0)`, `x.permute(dims=(1, 0))`
             starred = True
             continue
         if a.kwarg_only and variant == "dunder":
@@ -341,8 +344,13 @@ def _view(op: Any, variant: str) -> str:
                 "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
             ]
             lines += ["    attach_outputs(node_, result)"]
+            lines += ["elif e_self is not None and not TLS.inference:"]
+            lines += ["    for r in result:", "        r._e = LEAF(r)"]
         else:
             lines += _record(op)
+            if op.name != "detach":  # a view of what wants a gradient wants one: as a leaf
+                lines += ["elif e_self is not None and not TLS.inference:"]
+                lines += ["    result._e = LEAF(result)"]
     lines.append("return result")
     return "\n".join(lines)
 

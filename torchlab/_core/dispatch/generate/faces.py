@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from torchlab._core.dispatch import exotic
+from torchlab._core.dispatch import exotic, registry
 from torchlab._core.dispatch.generate import names
+from torchlab._core.dispatch.generate.policy import guarded
 from torchlab._core.dispatch.generate.source import compile_source
 
 
@@ -14,11 +15,12 @@ def face(f: Any, variant: str) -> Any:
     """A method or a function around `f.body`. As a function, `self` is called `input`, as
     PyTorch's."""
     if variant == "method":
-        return _method(f, f.method if callable(f.method) else f.body)
-    parameters = list(inspect.signature(f.body).parameters.values())
+        return _method(f, guarded(f, f.method if callable(f.method) else f.body))
+    inner = guarded(f, f.body)
+    parameters = list(inspect.signature(inner).parameters.values())
     others = names.takes_other_names(f.name)
     if not f.out and (not parameters or parameters[0].name != "self"):
-        return _method(f, f.body) if others else f.body
+        return _method(f, inner) if others else inner
     if others and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         if parameters[-1].name == "names":  # the body sees to NumPy's names itself, as a method
             parameters.pop()
@@ -40,19 +42,19 @@ def face(f: Any, variant: str) -> Any:
         if p.kind is p.KEYWORD_ONLY and not star:
             shown.append("*")
             star = True
-        key = f"{f.name}_default_{p.name}"
+        key = f"{_key(f)}_default_{p.name}"
         shown.append(name if p.default is p.empty else f"{name}=FACE_{key}")
         passed.append(f"{p.name}={name}" if p.kind is p.KEYWORD_ONLY else name)
-    env = {f"FACE_{f.name}": f.body, f"FACE_{f.name}_itself": f}
+    env = {f"FACE_{_key(f)}": inner, f"FACE_{_key(f)}_itself": f}
     env |= {
-        f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+        f"FACE_{_key(f)}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
-    body = f"    return FACE_{f.name}({', '.join(passed)})\n"
+    body = f"    return FACE_{_key(f)}({', '.join(passed)})\n"
     if f.out:
         shown += ["out=None"] if star else ["*", "out=None"]
         inputs = "".join(x + ", " for x in passed if "=" not in x)
         named = ", ".join("'{}': {}".format(*x.split("=")) for x in passed if "=" in x)
-        into = f"        return face_out(FACE_{f.name}_itself, ({inputs}), {{{named}}}, out)\n"
+        into = f"        return face_out(FACE_{_key(f)}_itself, ({inputs}), {{{named}}}, out)\n"
         body = f"    if out is not None:\n{into}{body}"
     if f.name in exotic.FACES and f.out:  # Note [Exotic tensors]
         first = parameters[0]
@@ -67,7 +69,7 @@ def face(f: Any, variant: str) -> Any:
         )
     if parameters and parameters[0].name == "self":
         body = _ask_handlers(f, parameters, shown[0]) + body
-    key, lines = f"FN_face_{f.name}_{id(f)}", []
+    key, lines = f"FN_face_{_key(f)}", []
     if others:
         shown, lines = names.accept(shown, key, f.name)
         body = "".join(x + "\n" for x in lines) + body
@@ -78,29 +80,39 @@ def face(f: Any, variant: str) -> Any:
     return names.shown(fn, key) if lines else fn
 
 
+def _key(f: Any) -> str:
+    """What the generated code calls `f`: two name spaces may have a face of the same name."""
+    return f.name if registry.FACES.get(f.name) is f else f"{f.name}_{f.body.__name__}"
+
+
 def _method(f: Any, body: Any) -> Any:
     """`body` as it is; with NumPy's names around it if it has parameters of such."""
+    body.__name__ = body.__qualname__ = f.name  # Python's own messages say it
     if not names.takes_other_names(f.name):
         return body
     parameters = list(inspect.signature(body).parameters.values())
     shown, passed = [], []
     for p in parameters:
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        if p.kind is p.VAR_KEYWORD:
             return body
-        if p.kind is p.KEYWORD_ONLY and "*" not in shown:
+        if p.kind is p.VAR_POSITIONAL:
+            shown.append("*" + p.name)
+            passed.append("*" + p.name)
+            continue
+        if p.kind is p.KEYWORD_ONLY and not any(x.startswith("*") for x in shown):
             shown.append("*")
-        shown.append(p.name if p.default is p.empty else f"{p.name}=FACE_{f.name}_default_{p.name}")
+        shown.append(p.name if p.default is p.empty else f"{p.name}=FACE_{_key(f)}_default_{p.name}")
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    key = f"FN_method_{f.name}_{id(f)}"
+    key = f"FN_method_{_key(f)}"
     shown, lines = names.accept(shown, key, f.name)
     if not lines:
         return body
     env = {
-        f"FACE_{f.name}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+        f"FACE_{_key(f)}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
-    env[f"FACE_body_{f.name}_{id(f)}"] = body
+    env[f"FACE_body_{_key(f)}"] = body
     lines = [f"def {f.name}({', '.join(shown)}):", *lines]
-    lines.append(f"    return FACE_body_{f.name}_{id(f)}({', '.join(passed)})")
+    lines.append(f"    return FACE_body_{_key(f)}({', '.join(passed)})")
     fn = compile_source(f"{f.name} (method)", "\n".join(lines) + "\n", env, f.name)
     fn.__doc__, fn.__module__ = f.doc, "torchlab"
     return names.shown(fn, key)
@@ -118,11 +130,11 @@ def _ask_handlers(f: Any, parameters: list[inspect.Parameter], first: str) -> st
         elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
             plain += f"{name}, "
         else:
-            default = f"FACE_{f.name}_default_{p.name}"
+            default = f"FACE_{_key(f)}_default_{p.name}"
             keyed.append(f"**({{}} if {name} is {default} else {{'{p.name}': {name}}})")
     return (
         f"    if type({first}) is not T and type({first}) is not P:\n"
-        f"        odd = face_odd(FACE_{f.name}_itself, ({plain}), {{{', '.join(keyed)}}})\n"
+        f"        odd = face_odd(FACE_{_key(f)}_itself, ({plain}), {{{', '.join(keyed)}}})\n"
         "        if odd is not NotImplemented:\n"
         "            return odd\n"
     )

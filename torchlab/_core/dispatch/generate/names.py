@@ -48,13 +48,13 @@ def accept(
     """The parameters `parts` of a generated function with other names admitted, and the lines that
     see to them. Both as they were if there is nothing to admit. `key` names the function in the
     generated code; it is to be handed to `shown`. `check`: see to absent arguments, too."""
-    plain = [p.partition("=")[0] for p in parts if p != "*"]
-    if any(p.startswith("*") and p != "*" for p in parts) or not _RENAMED.intersection(plain):
+    plain = [p.partition("=")[0] for p in parts if not p.startswith("*")]
+    if any(p.startswith("**") for p in parts) or not _RENAMED.intersection(plain):
         return parts, []
     required: list[str] = []
     taken = []
     for p in parts:
-        if p == "*":
+        if p.startswith("*"):
             taken.append(p)
         elif "=" not in p and (required or p in _RENAMED):
             required.append(p)

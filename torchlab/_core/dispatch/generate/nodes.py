@@ -65,7 +65,8 @@ class _Facts(ast.NodeTransformer):
 
 def node_name(op: Any) -> str:
     if op.grad_name:
-        return op.grad_name if "Backward" in op.grad_name else op.grad_name + "Backward0"
+        name = op.grad_name.split("|")[0]
+        return name if "Backward" in name or name == "NotImplemented" else name + "Backward0"
     base = op.name.rstrip("_")
     return "".join(p[:1].upper() + p[1:] for p in base.split("_") if p) + "Backward0"
 
@@ -146,6 +147,7 @@ def _read(op: Any, vjp: dict[str, str]) -> Plan:
             elif name not in NAMESPACE:
                 NAMESPACE[name] = _resolve(name, op)
         formulas.append(f)
+    formulas.sort(key=lambda f: f.targets)  # PyTorch's nodes run them in this order
     lists = {t for t in targets if kinds[t].list}
     return Plan(targets, lists, formulas, outputs, node_name(op), saved, values)
 
@@ -258,6 +260,11 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
     )
     cls.op = op
+    # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
+    # operand is a tensor and not a number.
+    other = (op.grad_name or "").partition("|")[2]
+    cls.of_tensor = type(other, (cls,), {"__slots__": ()}) if other else cls
+    cls.of_tensor.__module__ = "torchlab.autograd"
     if p.outputs > 1 and not any({"g", "grads"} & _names(f.text) for f in p.formulas):
         cls.used = frozenset(int(n[1:]) for n in numbered)
     cls.__module__ = "torchlab.autograd"
@@ -303,7 +310,11 @@ def record_lines(
         for a in op.schema.arguments
         if a.type.base == "Tensor" and op.family in ("binary", "pointwise")
     }
-    lines = ["node_ = new(NODE_)", "node_.hooks = None", "node_.seq = seq()"]
+    chosen = "NODE_"
+    if "|" in (op.grad_name or ""):
+        last = [a.name for a in op.schema.arguments if a.type.base == "Tensor"][-1]
+        chosen = f"(NODE_.of_tensor if isinstance({last}, T) else NODE_)"
+    lines = [f"node_ = new({chosen})", "node_.hooks = None", "node_.seq = seq()"]
     edges = ", ".join(f"*e_{t}" if t in p.lists else f"e_{t}" for t in p.targets)
     lines.append(f"node_.next = ({edges},)")
     for t in p.lists:

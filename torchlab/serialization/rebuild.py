@@ -1,0 +1,392 @@
+"""How tensors are taken apart for files and put together again.
+
+A file holds a call of one of PyTorch's functions `torch._utils._rebuild_…` with plain arguments and
+storages. The functions here stand for these. Their arguments come from files that may be damaged
+or hostile, so they check everything: a tensor never reaches beyond its storage.
+
+Source: https://docs.pytorch.org/docs/2.13/notes/serialization.html
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import device as devices
+from torchlab._core import dtype as dt
+from torchlab._core import layout as shapes
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import layout as Layout
+from torchlab._core.formats import named
+from torchlab._core.kind import cpu_kind
+from torchlab._core.storages import TypedStorage, UntypedStorage
+from torchlab._core.tape import AccumulateGrad, edge_of, geometry
+from torchlab._core.tensor import Size, Tensor, strides_of
+from torchlab.nn.parameter import Parameter, is_parameter
+from torchlab.serialization.names import enter
+
+_MOST_DIMS = 64  # NumPy's limit
+_new = object.__new__
+
+
+# ---- putting together ---------------------------------------------------------------------------
+
+
+def _whole(values: Any, what: str) -> tuple[int, ...]:
+    """The values as a tuple of non-negative ints."""
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"tensor in file: {what} must be a tuple, not {type(values).__name__}")
+    for x in values:
+        if type(x) is not int or not 0 <= x < 2**63:
+            raise RuntimeError(
+                f"tensor in file: {what} must hold integers in [0, 2^63), got an entry of type"
+                f" {type(x).__name__}"
+                + (f" with value {x}" if type(x) is int and x.bit_length() < 80 else "")
+            )
+    return tuple(values)
+
+
+def _flag(value: Any, what: str) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"tensor in file: {what} must be a bool, not {type(value).__name__}")
+    return value
+
+
+def check_place(
+    size: Any, stride: Any, offset: Any, itemsize: int, nbytes: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """(size, stride, offset) of a tensor that lies within its storage; RuntimeError otherwise."""
+    size, stride = _whole(size, "size"), _whole(stride, "stride")
+    (offset,) = _whole((offset,), "storage_offset")
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"tensor in file: mismatch in length of strides and shape: {len(stride)} and"
+            f" {len(size)}"
+        )
+    if len(size) > _MOST_DIMS:
+        raise RuntimeError(
+            f"tensor in file: it has {len(size)} dims, at most {_MOST_DIMS} are possible"
+        )
+    if shapes.numel(size) >= 2**62:
+        raise RuntimeError(f"tensor in file: size {list(size)} has too many elements")
+    need = 0
+    if 0 not in size:
+        need = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if need * itemsize > nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and"
+            f" itemsize {itemsize} requiring a storage size of {need * itemsize} are out of bounds"
+            f" for storage of size {nbytes}: the file is damaged"
+        )
+    return size, stride, offset
+
+
+def _over(storage: UntypedStorage, dtype: dt.dtype, offset: Any, size: Any, stride: Any) -> Tensor:
+    """A tensor over a storage."""
+    item = dtype.itemsize
+    size, stride, offset = check_place(size, stride, offset, item, storage.nbytes())
+    if storage.device.type == "meta":
+        return aten.empty_strided(size, stride, dtype=dtype, device="meta")
+    if storage.device is not devices.cpu:
+        empty = aten.empty((0,), dtype=dtype, device=storage.device)
+        return aten.set_(empty, storage, offset, size, stride)
+    t: Any = _new(Tensor)
+    t._s = memory = storage._storage
+    if 0 in size:
+        # The bytes under it are not read, but the strides are PyTorch's.
+        t._a = np.ndarray(size, dtype.np, np.empty(1, dtype.np), 0, tuple(x * item for x in stride))
+    else:
+        at = tuple(x * item for x in stride)
+        t._a = np.ndarray(size, dtype.np, memory.bytes, offset * item, at)
+    t._k = cpu_kind(t._a)
+    t._e = t._v = t._g = None
+    return t
+
+
+def _marked(t: Tensor, metadata: Any) -> Tensor:
+    """With the bits that files keep beside the elements."""
+    if not metadata:
+        return t
+    if not isinstance(metadata, dict):
+        raise TypeError(f"tensor in file: metadata is a {type(metadata).__name__}, not a dict")
+    for name, wanted in metadata.items():
+        if name not in ("conj", "neg"):
+            raise RuntimeError(f"tensor in file: unknown metadata of type {type(name).__name__}")
+        if _flag(wanted, f"metadata '{name}'"):
+            t = aten.conj(t) if name == "conj" else aten._neg_view(t)
+    return t
+
+
+def _finished(t: Tensor, requires_grad: Any) -> Tensor:
+    return t.requires_grad_() if _flag(requires_grad, "requires_grad") else t
+
+
+def _typed(storage: Any) -> TypedStorage:
+    if type(storage) is not TypedStorage:
+        raise TypeError(f"tensor in file: {type(storage).__name__} where a storage was expected")
+    return storage
+
+
+def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
+    """The form that PyTorch wrote before 0.4."""
+    s = _typed(storage)
+    return _over(s._untyped_storage, s._dtype, storage_offset, size, stride)
+
+
+def rebuild_tensor_v2(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any,
+    backward_hooks: Any, metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over a typed storage. Hooks in files are not taken over."""
+    t = rebuild_tensor(storage, storage_offset, size, stride)
+    return _finished(_marked(t, metadata), requires_grad)
+
+
+def rebuild_tensor_v3(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any,
+    backward_hooks: Any, dtype: Any, metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over an untyped storage: of the dtypes that came after typed storages."""
+    if not isinstance(dtype, dt.dtype):
+        raise TypeError(f"tensor in file: {type(dtype).__name__} where a dtype was expected")
+    raw = _typed(storage)._untyped_storage
+    t = _over(raw, dtype, storage_offset, size, stride)
+    return _finished(_marked(t, metadata), requires_grad)
+
+
+def rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor without data."""
+    if not isinstance(dtype, dt.dtype):
+        raise TypeError(f"tensor in file: {type(dtype).__name__} where a dtype was expected")
+    size, stride = _whole(size, "size"), _whole(stride, "stride")
+    check_place(size, stride, 0, 0, 0)
+    t = aten.empty_strided(size, stride, dtype=dtype, device="meta")
+    return _finished(t, requires_grad)
+
+
+def _tensor(data: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        raise TypeError(f"tensor in file: {type(data).__name__} where a tensor was expected")
+    return data
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Any:
+    """A Parameter over a tensor."""
+    return Parameter(_tensor(data), _flag(requires_grad, "requires_grad"))
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: Any, backward_hooks: Any, state: Any
+) -> Any:
+    """A Parameter with attributes."""
+    return set_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def rebuild_from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, or with attributes. `func` makes the plain tensor."""
+    if func not in PLAIN:
+        raise RuntimeError("tensor in file: its maker is none of the functions that make tensors")
+    if not isinstance(type, _Type) or not issubclass(type, Tensor):
+        raise TypeError("tensor in file: its class is no subclass of torch.Tensor")
+    t = func(*args)
+    if type is not Tensor:
+        t = t.as_subclass(type)
+    if state is None:
+        return t
+    own = getattr(type, "__setstate__", None)
+    if own is not None:
+        own(t, state)
+        return t
+    return set_state(t, state)
+
+
+_Type = type
+
+
+def set_state(t: Any, state: Any) -> Any:
+    """Give a tensor the attributes that a file keeps for it: a dict, or a dict and one of slots."""
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"tensor in file: invalid serialized state of {len(state)} parts")
+        state, slots = state
+    if state:
+        if not isinstance(state, dict) or not all(type(x) is str for x in state):
+            raise TypeError("tensor in file: attributes must be a dict with names as keys")
+        t.__dict__.update(state)
+    for name, value in (slots or {}).items():
+        if type(name) is not str or hasattr(Tensor, name) or name.startswith("__"):
+            raise RuntimeError("tensor in file: a slot has the name of a tensor's own attribute")
+        setattr(t, name, value)
+    return t
+
+
+def get_layout(name: Any) -> Any:
+    """The layout of that name, "torch.sparse_coo" say."""
+    try:
+        found = named(name)
+    except (KeyError, TypeError):
+        found = None
+    if not isinstance(found, Layout):
+        raise KeyError(f"unknown layout in file: {name!r:.60}")
+    return found
+
+
+def rebuild_sparse(layout: Any, data: Any) -> Any:
+    """A sparse tensor of any layout; its indices are checked."""
+    if not isinstance(layout, Layout) or not isinstance(data, tuple):
+        raise TypeError("sparse tensor in file: expected a layout and a tuple of components")
+    name = str(layout)
+    if name == "torch.sparse_coo":
+        if len(data) not in (3, 4):
+            raise RuntimeError(f"sparse tensor in file: {len(data)} components")
+        coalesced = data[3] if len(data) == 4 else None
+        indices, values, size = _tensor(data[0]), _tensor(data[1]), _whole(data[2], "size")
+        made = aten.sparse_coo_tensor(indices, values, size, check_invariants=True)
+        if coalesced is not None and _flag(coalesced, "is_coalesced"):
+            _check_coalesced(indices, size)
+            made._a.coalesced = True
+        return made
+    if name == "torch.strided" or len(data) != 4:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    compressed, plain, values = (_tensor(x) for x in data[:3])
+    size = _whole(data[3], "size")
+    return aten.sparse_compressed_tensor(
+        compressed, plain, values, size, layout=layout, check_invariants=True
+    )
+
+
+def _check_coalesced(indices: Tensor, size: tuple[int, ...]) -> None:
+    """Operators rely on it: sorted, and each index once."""
+    a = indices._a
+    later = np.zeros(max(a.shape[1] - 1, 0), bool)
+    tied = ~later
+    for row in a:
+        later |= tied & (row[1:] > row[:-1])
+        tied &= row[1:] == row[:-1]
+    if a.shape[1] > 1 and not later.all():
+        raise RuntimeError(
+            "sparse tensor in file: is_coalesced is set, but its indices are not sorted and unique"
+        )
+
+
+def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    """A tensor of a device whose storages have no place in files."""
+    if not isinstance(dtype, dt.dtype) or not isinstance(device, (str, devices.device)):
+        raise TypeError("tensor in file: expected a dtype and a device")
+    return _finished(aten.to(_tensor(data), devices.device(device), dtype), requires_grad)
+
+
+PLAIN = (
+    rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter,
+    rebuild_parameter_with_state, rebuild_sparse, rebuild_on_device,
+)  # fmt: skip
+for _function, _name in (
+    (rebuild_tensor, "_rebuild_tensor"),
+    (rebuild_tensor_v2, "_rebuild_tensor_v2"),
+    (rebuild_tensor_v3, "_rebuild_tensor_v3"),
+    (rebuild_meta_tensor, "_rebuild_meta_tensor_no_storage"),
+    (rebuild_parameter, "_rebuild_parameter"),
+    (rebuild_parameter_with_state, "_rebuild_parameter_with_state"),
+    (rebuild_sparse, "_rebuild_sparse_tensor"),
+    (rebuild_on_device, "_rebuild_device_tensor_from_cpu_tensor"),
+):
+    enter(_function, "torch._utils", _name)
+enter(rebuild_from_type, "torch._tensor", "_rebuild_from_type_v2")
+enter(get_layout, "torch.serialization", "_get_layout")
+enter(Tensor, "torch", "Tensor")
+enter(Size, "torch", "Size")
+enter(devices.device, "torch", "device")
+enter(dt.dtype, "torch", "dtype")
+enter(Parameter, "torch.nn.parameter", "Parameter")
+
+
+# ---- taking apart -------------------------------------------------------------------------------
+
+
+def _state(t: Any) -> Any:
+    """The attributes of a tensor: a dict, or (dict, slots of its class), or None."""
+    slots = {}
+    for cls in type(t).__mro__:
+        if cls in (Tensor, Parameter, object):
+            break
+        names = cls.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__") and hasattr(t, name):
+                slots[name] = getattr(t, name)
+    attributes = dict(t.__dict__)
+    attributes.pop("_is_param", None)
+    if slots:
+        return attributes, slots
+    return attributes
+
+
+def bare(t: Tensor) -> Tensor:
+    """The plain strided tensor over the same memory, without history or attributes."""
+    r: Any = _new(Tensor)
+    r._a, r._k, r._s = t._a, t._k, t.untyped_storage()._storage
+    r._e = r._v = r._g = None
+    return r
+
+
+def _metadata(t: Tensor) -> tuple[Any, ...]:
+    bits = {name: True for name in ("conj", "neg") if getattr(t, f"is_{name}")()}
+    return (bits,) if bits else ()
+
+
+_WITHOUT_STORAGE_TYPE = frozenset(
+    d for d in dt.ALL
+    if d.name.startswith("float8") or d in (dt.uint16, dt.uint32, dt.uint64)
+)  # fmt: skip
+
+
+def _plain(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(maker, arguments) of a strided tensor; `storage(t)` gives what stands for its storage."""
+    wants = edge_of(t) is not None
+    if t._k.device.type == "meta":
+        return rebuild_meta_tensor, (t._k.dtype, tuple(t.shape), strides_of(t), wants)
+    shape, strides, offset = geometry(t)
+    if t._a.size == 0:
+        strides = strides_of(t)
+    place = (storage(t), offset, tuple(shape), tuple(strides), wants, OrderedDict())
+    if t._k.dtype in _WITHOUT_STORAGE_TYPE:
+        return rebuild_tensor_v3, (*place, t._k.dtype, *_metadata(t))
+    return rebuild_tensor_v2, (*place, *_metadata(t))
+
+
+def _sparse(t: Any) -> tuple[Any, tuple[Any, ...]]:
+    p = t._a
+    if str(p.layout) == "torch.sparse_coo":
+        data: tuple[Any, ...] = (p.indices, p.values, Size(p.shape), bool(p.coalesced))
+    else:
+        data = (p.compressed, p.plain, p.values, Size(p.shape))
+    return rebuild_sparse, (p.layout, data)
+
+
+def reduce_tensor(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments) that make the tensor again."""
+    if is_parameter(t):
+        # As in PyTorch a subclass of Parameter comes back as a Parameter.
+        state = _state(t)
+        data = t.data if t._exotic else bare(t)
+        if type(t) not in (Tensor, Parameter) and not isinstance(t, Parameter) and not t._exotic:
+            data = data.as_subclass(type(t))
+        first = (data, edge_of(t) is not None, OrderedDict())
+        if state:
+            return rebuild_parameter_with_state, (*first, state)
+        return rebuild_parameter, first
+    if t._exotic:
+        made = _sparse(t)
+        if edge_of(t) is not None and type(edge_of(t)) is not AccumulateGrad:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) can be saved if they"
+                " are sparse; save x.detach()"
+            )
+        return made
+    maker, arguments = _plain(t, storage)
+    state = _state(t)
+    if type(t) is Tensor and not state:
+        return maker, arguments
+    return rebuild_from_type, (maker, type(t), arguments, state or None)
