@@ -6,10 +6,8 @@ Importing loads NumPy and the declarations; calls are generated when they are fi
 libraries are loaded when first needed.
 """
 
-from __future__ import annotations
-
 import importlib
-from typing import Any
+from typing import Any as _Any
 
 import numpy as _np
 
@@ -122,7 +120,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         module, attribute = _LAZY[name]
         value = getattr(importlib.import_module(module), attribute)

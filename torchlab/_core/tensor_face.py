@@ -200,6 +200,8 @@ def _transposed(self: Tensor) -> Tensor:
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
+    if self._a.ndim == 0:
+        return self
     if self._a.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._a.ndim}-D"
@@ -315,7 +317,6 @@ def install() -> None:
     for name in ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu"):
         setattr(t, name, property(_no))
     t.as_subclass = lambda self, cls: modes.as_subclass(self, cls)
-    t.names = property(lambda self: (None,) * self._a.ndim)
     Storage.__reduce_ex__ = _storage_reduce  # type: ignore[method-assign]
 
 

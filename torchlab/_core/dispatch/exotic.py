@@ -31,7 +31,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from torchlab._core.dispatch import compute, modes, writes
-from torchlab._core.dispatch.registry import aten
 from torchlab._core.tape import NOGRAD, RELEASED, TLS, Node, edge_of, save, unpack
 from torchlab._core.tensor import Tensor
 
@@ -70,9 +69,9 @@ class Exotic(Tensor):
         return cls.refuse(op.name, pointwise, find(args))
 
     @classmethod
-    def fallback_face(cls, fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run the function `fn` whose declaration looks into arrays, where there is no entry."""
-        return cls.refuse(fn.__name__, False, find(args))
+    def fallback_face(cls, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the function `name` whose declaration looks into arrays, where there is no entry."""
+        return cls.refuse(name, False, find(args))
 
     @classmethod
     def fallback_into(cls, op: Any, operands: Sequence[Any], values: Any, out: Any) -> Any:
@@ -219,7 +218,7 @@ def exotic_face(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     t = args[0]
     f = TABLES[t.backend].get(name)
     if f is None:
-        return type(t).fallback_face(getattr(aten, name), args, kwargs)
+        return type(t).fallback_face(name, args, kwargs)
     return f(*args, **kwargs)
 
 

@@ -33,7 +33,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
 from torchlab._core.dispatch import compute, exotic, writes
-from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.registry import FACES, aten
 from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.kind import Kind, exotic_kind
@@ -209,8 +209,8 @@ class Pending(exotic.Exotic):
         return op.core(*map(plain_of, args))
 
     @classmethod
-    def fallback_face(cls, fn: Any, args: Any, kwargs: Any) -> Any:
-        return fn(*map(plain_of, args), **{k: plain_of(v) for k, v in kwargs.items()})
+    def fallback_face(cls, name: str, args: Any, kwargs: Any) -> Any:
+        return FACES[name].body(*args, **kwargs)
 
     @classmethod
     def fallback_into(cls, op: Any, operands: Any, values: Any, out: Any) -> Any:

@@ -84,7 +84,7 @@ mul = binary(
 )
 
 
-@face("rsub", py=("__rsub__",))
+@face("rsub", method=False)
 def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other − alpha · self."""
     if not isinstance(self, Tensor):
@@ -93,6 +93,12 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
             f" ({type(self).__name__}, {type(other).__name__}), but input must be a Tensor"
         )
     return aten.sub(other, self, alpha=alpha)
+
+
+@face("__rsub__", spaces=())
+def rsub_method(self: Any, other: Any) -> Any:
+    """other − self."""
+    return rsub.body(self, other)
 
 
 div_tensor = binary(

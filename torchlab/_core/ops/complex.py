@@ -315,7 +315,7 @@ def _negatives_kept(self: Any, call: Any) -> Any:
     return pending(call(bare(self)), False, self.is_neg())
 
 
-@face("view_as_real")
+@face("view_as_real", method=False)
 def view_as_real(self: Any) -> Any:
     """A view with a last dimension of (real, imaginary)."""
     if not self._k.dtype.is_complex:
@@ -330,7 +330,7 @@ def view_as_real(self: Any) -> Any:
     return _negatives_kept(self, lambda t: _retyped(_view_as_real.call(t), dtype))
 
 
-@face("view_as_complex", autocast="float32:cpu")
+@face("view_as_complex", method=False, autocast="float32:cpu")
 def view_as_complex(self: Any) -> Any:
     """A complex view of a tensor whose last dimension is (real, imaginary)."""
     if self._a.ndim == 0 or self._a.shape[-1] != 2:

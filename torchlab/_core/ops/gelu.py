@@ -84,8 +84,11 @@ def gelu(xp: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
         return result
     source, target = x.reshape(-1), result.reshape(-1)
     for i in range(0, x.size, _BLOCK):  # all steps on a piece that stays in the cache
-        t = formula(np, source[i : i + _BLOCK])
-        np.multiply(t, x.dtype.type(0.5), out=target[i : i + _BLOCK])
+        piece, into = source[i : i + _BLOCK], target[i : i + _BLOCK]
+        if formula is _gelu_erf and x.dtype == np.float32:
+            _gelu_piece(piece, into)
+        else:
+            np.multiply(formula(np, piece), x.dtype.type(0.5), out=into)
     return result
 
 
@@ -100,6 +103,24 @@ def _gelu_tanh(xp: Any, x: Any) -> Any:
     t += 1
     t *= x
     return t
+
+
+# The same R, so that gelu(x) = x · Φ(x) = x / (1 + exp(x·S(x²))).
+_S = tuple(-math.sqrt(2) * c / 2**k for c, k in zip(_ERF_R, range(6, -1, -1), strict=True))
+
+
+def _gelu_piece(x: Any, out: Any) -> None:
+    """gelu of a piece of float32, five passes fewer than through erf."""
+    t = x * x
+    r = t * np.float32(_S[0])
+    for c in _S[1:-1]:
+        r += np.float32(c)
+        r *= t
+    r += np.float32(_S[-1])
+    r *= x
+    np.exp(r, out=r)
+    r += np.float32(1)
+    np.divide(x, r, out=out)
 
 
 def _gelu_erf(xp: Any, x: Any) -> Any:

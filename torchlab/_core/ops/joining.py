@@ -396,7 +396,9 @@ def cartesian_prod(*tensors: Any) -> Any:
     return aten.stack([aten.reshape(t, (-1,)) for t in grids], 1)
 
 
-@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor")
+@composite(
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False
+)
 def combinations(self: Any, r: int, with_replacement: bool) -> Any:
     """All choices of r elements of a vector in order, a row each."""
     if self._a.ndim != 1:

@@ -167,10 +167,19 @@ def reshape(self: Any, shape: Any) -> Any:
         return view_.call(self, _sizes(shape))
     shape = layout.infer_size(_sizes(shape), a.size)
     if layout.view_strides(a.shape, strides_of(self), shape) is not None:
-        return view_.call(self, shape)
+        return reshape_alias.call(self, shape)
     return unsafe_view.call(aten.clone(self, memory_format=contiguous_format), shape)
 
 
+reshape_alias = Op(
+    "_reshape_alias(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    family="view",
+    kernel=view_.kernel,
+    meta=view_.meta,
+    vjp={"self": "reshape(g, self.shape)"},
+    public=False,
+    grad_name="ReshapeAliasBackward0",
+)
 unsafe_view = Op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
     family="view",

@@ -330,7 +330,7 @@ def _view(op: Any, variant: str) -> str:
             "if s.stale or NOGRAD or type(v) is ViewMeta:",
             "    v = view_meta(v, s)",
             (
-                "result._v = None" if op.name == "detach" else "result._v = v"
+                "result._v = None" if op.name in ("detach", "_unsafe_view") else "result._v = v"
             ),  # never gets its base's history
             "result._g = result._e = None",
         ]

@@ -20,7 +20,7 @@ def face(f: Any, variant: str) -> Any:
     parameters = list(inspect.signature(inner).parameters.values())
     others = names.takes_other_names(f.name)
     if not f.out and (not parameters or parameters[0].name != "self"):
-        return _method(f, inner) if others else inner
+        return _method(f, inner, variant) if others else inner
     if others and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         if parameters[-1].name == "names":  # the body sees to NumPy's names itself, as a method
             parameters.pop()
@@ -85,12 +85,13 @@ def _key(f: Any) -> str:
     return f.name if registry.FACES.get(f.name) is f else f"{f.name}_{f.body.__name__}"
 
 
-def _method(f: Any, body: Any) -> Any:
+def _method(f: Any, body: Any, variant: str = "method") -> Any:
     """`body` as it is; with NumPy's names around it if it has parameters of such."""
     body.__name__ = body.__qualname__ = f.name  # Python's own messages say it
     if not names.takes_other_names(f.name):
         return body
     parameters = list(inspect.signature(body).parameters.values())
+    key = f"{variant}_{_key(f)}"
     shown, passed = [], []
     for p in parameters:
         if p.kind is p.VAR_KEYWORD:
@@ -101,21 +102,21 @@ def _method(f: Any, body: Any) -> Any:
             continue
         if p.kind is p.KEYWORD_ONLY and not any(x.startswith("*") for x in shown):
             shown.append("*")
-        shown.append(p.name if p.default is p.empty else f"{p.name}=FACE_{_key(f)}_default_{p.name}")
+        default = f"FACE_{key}_default_{p.name}"
+        shown.append(p.name if p.default is p.empty else f"{p.name}={default}")
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    key = f"FN_method_{_key(f)}"
-    shown, lines = names.accept(shown, key, f.name)
+    shown, lines = names.accept(shown, f"FN_{key}", f.name)
     if not lines:
         return body
     env = {
-        f"FACE_{_key(f)}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+        f"FACE_{key}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
-    env[f"FACE_body_{_key(f)}"] = body
+    env[f"FACE_body_{key}"] = body
     lines = [f"def {f.name}({', '.join(shown)}):", *lines]
-    lines.append(f"    return FACE_body_{_key(f)}({', '.join(passed)})")
+    lines.append(f"    return FACE_body_{key}({', '.join(passed)})")
     fn = compile_source(f"{f.name} (method)", "\n".join(lines) + "\n", env, f.name)
     fn.__doc__, fn.__module__ = f.doc, "torchlab"
-    return names.shown(fn, key)
+    return names.shown(fn, f"FN_{key}")
 
 
 def _ask_handlers(f: Any, parameters: list[inspect.Parameter], first: str) -> str:
