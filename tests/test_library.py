@@ -56,7 +56,7 @@ def test_values_and_gradients() -> None:
 
 
 def test_ops_gives_the_declaration() -> None:
-    assert torchlab.ops.tests.sine.default is sine.op
+    assert torchlab.ops.tests.sine.default == sine.op
     assert str(torchlab.ops.tests.sine.default) == "tests.sine.default"
     assert torchlab.ops.tests.sine(torchlab.zeros(2)).tolist() == [0.0, 0.0]
     assert str(torchlab.ops.tests.sine.default.schema) == "sine(Tensor x) -> Tensor"

@@ -30,7 +30,7 @@ from torchlab._core.errors import OutOfMemoryError
 from torchlab._core.formats import layout, memory_format
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.info import finfo, iinfo
-from torchlab._core.inspection import compiled_with_cxx11_abi, typename
+from torchlab._core.inspection import compiled_with_cxx11_abi, get_device_module, typename
 from torchlab._core.legacy import set_default_tensor_type
 from torchlab._core.ops import FAMILIES as _FAMILIES
 from torchlab._core.printing import set_printoptions
@@ -99,6 +99,7 @@ newaxis = None
 # Public names that live higher in the house: loaded when first asked for.
 _LAZY = {
     "compile": ("torchlab.compiler", "compile"),
+    "Tag": ("torchlab._core.dispatch.tags", "Tag"),
     "cond": ("torchlab._core.control_flow", "cond"),
     "while_loop": ("torchlab._core.control_flow", "while_loop"),
     "DisableTorchFunction": ("torchlab.overrides", "DisableTorchFunction"),
@@ -117,6 +118,31 @@ _LAZY = {
     "sparse_csc": ("torchlab._core.ops._sparse", "CSC"),
     "sparse_bsr": ("torchlab._core.ops._sparse", "BSR"),
     "sparse_bsc": ("torchlab._core.ops._sparse", "BSC"),
+    "qscheme": ("torchlab._core.ops._quantized", "qscheme"),
+    "per_tensor_affine": ("torchlab._core.ops._quantized", "PER_TENSOR"),
+    "per_channel_affine": ("torchlab._core.ops._quantized", "PER_CHANNEL"),
+    "per_tensor_symmetric": ("torchlab._core.ops._quantized", "PER_TENSOR_SYMMETRIC"),
+    "per_channel_symmetric": ("torchlab._core.ops._quantized", "PER_CHANNEL_SYMMETRIC"),
+    "per_channel_affine_float_qparams": ("torchlab._core.ops._quantized", "FLOAT_QPARAMS"),
+    "save": ("torchlab.serialization", "save"),
+    "load": ("torchlab.serialization", "load"),
+}
+
+_LAZY |= {
+    name: ("torchlab.amp.switches", name)
+    for name in """
+    autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+    get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_autocast_ipu_dtype
+    get_autocast_xla_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+    is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled
+    set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+    set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
+    set_autocast_xla_enabled
+    """.split()
+}
+_LAZY |= {
+    "autocast": ("torchlab.amp.autocast_mode", "autocast"),
+    "GradScaler": ("torchlab.amp.grad_scaler", "GradScaler"),
 }
 
 
@@ -126,8 +152,8 @@ def __getattr__(name: str) -> _Any:
         value = getattr(importlib.import_module(module), attribute)
         globals()[name] = value
         return value
-    if name == "has_mkl":
-        return _inspection.has_mkl()
+    if name in ("has_mkl", "has_openmp"):
+        return getattr(_inspection, name)()
     try:
         value = _registry.function(name)
     except AttributeError:

@@ -1,55 +1,33 @@
 """`torchlab.ops`: every operator overload by its name, `torchlab.ops.aten.add.Tensor`.
 
-An overload is the declaration itself (`torchlab._core.dispatch.op.Op`), so what a dispatch mode is
-given and what this name space gives are one object. In-place and out= forms, which PyTorch lists as
-operators of their own (`add_.Tensor`, `add.out`), are small objects that lead to the declaration.
+An overload is an `OpOverload`: one form (functional, in place, out=) of a declaration. What a
+dispatch mode is given and what this name space gives are one object.
 
 Source: https://docs.pytorch.org/docs/2.13/library.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from torchlab._core.dispatch import registry
+from torchlab._core.dispatch import arrivals, factories, overload, registry
 from torchlab._core.dispatch.op import Op
+from torchlab._core.dispatch.overload import OpOverload
+from torchlab._core.ops._quantized_convolution import LIBRARY
 
 CUSTOM: dict[str, dict[str, dict[str, Op]]] = {}  # "mylib" → "sin" → {"default": Op}
-
-
-class Form:
-    """The in-place or out= form of a declaration as an overload of its own."""
-
-    __slots__ = ("op", "kind", "overload")
-
-    def __init__(self, op: Op, kind: str, overload: str) -> None:
-        self.op = op
-        self.kind = kind
-        self.overload = overload
-
-    @property
-    def name(self) -> str:
-        """The name without its overload: `add_` in place, `add` with out=."""
-        return self.op.name + ("_" if self.kind == "inplace" else "")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.kind == "out":
-            return self.op.function(*args, **kwargs)
-        return self.op.inplace(*args, **kwargs)
-
-    def __str__(self) -> str:
-        return f"{self.op.namespace}.{self.name}.{self.overload}"
-
-    def __repr__(self) -> str:
-        return f"<torchlab op {str(self).replace('.', '::', 1)} ({self.kind} of {self.op})>"
 
 
 class OpOverloadPacket:
     """All overloads of one name. Calling it picks the overload as PyTorch's public name does."""
 
-    def __init__(self, namespace: str, name: str, found: dict[str, Any], face: Any) -> None:
+    def __init__(
+        self, namespace: str, name: str, found: dict[str, OpOverload], face: Any = None
+    ) -> None:
         self._namespace = namespace
         self.__name__ = name
+        self._qualified_op_name = f"{namespace}::{name}"
         self._found = found
         self._face = face
 
@@ -60,7 +38,16 @@ class OpOverloadPacket:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._face is not None:
             return self._face(*args, **kwargs)
-        return next(iter(self._found.values()))(*args, **kwargs)
+        refused: Exception | None = None
+        for o in self._found.values():
+            try:
+                overload.bind(o.parsed, args, kwargs)
+            except (RuntimeError, TypeError) as error:
+                refused = refused or error
+            else:
+                return o(*args, **kwargs)
+        assert refused is not None
+        raise refused
 
     def __getattr__(self, name: str) -> Any:
         overload = self._found.get(name)
@@ -86,6 +73,7 @@ class OpNamespace:
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
+        self._packets: dict[str, OpOverloadPacket] = {}
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         found, face = _overloads(self.__name__, name)
@@ -93,38 +81,95 @@ class OpNamespace:
             raise AttributeError(
                 f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
             )
-        packet = OpOverloadPacket(self.__name__, name, found, face)
-        if self.__name__ == "aten":  # custom operators may be defined anew
-            self.__dict__[name] = packet
+        if self.__name__ == "aten":
+            packet = self.__dict__[name] = OpOverloadPacket("aten", name, found, face)
+            return packet
+        packet = self._packets.get(name)  # custom operators may be defined anew
+        if packet is None or packet._found != found:
+            packet = self._packets[name] = OpOverloadPacket(self.__name__, name, found, face)
         return packet
 
     def __dir__(self) -> list[str]:
-        table = registry.OPS if self.__name__ == "aten" else CUSTOM.get(self.__name__, {})
-        return sorted(table)
+        if self.__name__ != "aten":
+            return sorted(CUSTOM.get(self.__name__, {}))
+        inplace = (
+            n + "_" for n, ops in registry.OPS.items() if any(o.inplace_form for o in ops.values())
+        )
+        return sorted({*filter(None, _names()), *inplace, *factories.names()})
 
     def __repr__(self) -> str:
         return f"<OpNamespace '{self.__name__}'>"
 
 
-def _overloads(namespace: str, name: str) -> tuple[dict[str, Any], Any]:
+def _overloads(namespace: str, name: str) -> tuple[dict[str, OpOverload], Any]:
     """The overloads of a name, and what a call without an overload runs (None: the first)."""
+    if namespace == "quantized" and name in LIBRARY:
+        return LIBRARY[name], LIBRARY[name]["default"]
     if namespace != "aten":
-        return CUSTOM.get(namespace, {}).get(name, {}), None
-    declared = registry.OPS.get(name)
-    if declared is not None:
-        found: dict[str, Any] = dict(declared)
-        for overload, op in declared.items():
-            if op.out_form:
-                out = (
-                    "out"
-                    if len(declared) == 1 or overload in ("default", "Tensor")
-                    else f"{overload}_out"
-                )
-                found.setdefault(out, Form(op, "out", out))
-        return found, registry.aten.__getattr__(name) if name in registry.FACES else None
-    declared = registry.OPS.get(name[:-1], {}) if name.endswith("_") else {}
-    inplace = {o: Form(op, "inplace", o) for o, op in declared.items() if op.inplace_form}
-    return inplace, None
+        declared = CUSTOM.get(namespace, {}).get(name, {})
+        return {o: arrivals.overload_of(op) for o, op in declared.items()}, None
+    found: dict[str, OpOverload] = {}
+    for o in _forms_of(name):
+        found.setdefault(o._overloadname, o)
+    for which in factories.overloads_of(name):
+        o = factories.overload(name, which)
+        found.setdefault(o._overloadname, o)
+    for o in arrivals.VIRTUAL.values():
+        if o._opname == name:
+            found.setdefault(o._overloadname, o)
+    face = registry.aten.__getattr__(name) if name in registry.FACES else None
+    return found, face
+
+
+def _forms_of(name: str) -> Iterator[OpOverload]:
+    """What the declarations give under a name of PyTorch's."""
+    torch_names = _names()
+    for key in torch_names.get(name, ()):
+        own, _, which = key.partition(".")
+        yield from _of(registry.OPS[own][which], "functional")
+    if name.endswith("_"):
+        for key in torch_names.get(name[:-1], ()):
+            own, _, which = key.partition(".")
+            op = registry.OPS[own][which]
+            if op.inplace_form or key in arrivals.RENAMED and own.startswith("_"):
+                yield from _of(op, "inplace")
+    for key in torch_names.get(name, ()):
+        own, _, which = key.partition(".")
+        op = registry.OPS[own][which]
+        if op.out_form:
+            yield from _of(op, "out")
+
+
+def _of(op: Op, form: str) -> Iterator[OpOverload]:
+    yield arrivals.overload_of(op, form)
+    choice = arrivals.NUMBER.get(f"{op.name}.{op.overload}")
+    if choice is not None:
+        yield arrivals.overload_of(op, form, choice[1])
+
+
+def _names() -> dict[str, list[str]]:
+    """PyTorch's name → the declarations behind it."""
+    count = sum(map(len, registry.OPS.values()))
+    if _NAMES.get("", [""])[0] != str(count):
+        _NAMES.clear()
+        for name, declared in registry.OPS.items():
+            for which in declared:
+                key = f"{name}.{which}"
+                theirs = arrivals.RENAMED.get(key, key).partition(".")[0]
+                for n in dict.fromkeys((theirs, name)):
+                    _NAMES.setdefault(n, []).append(key)
+        _NAMES[""] = [str(count)]
+    return _NAMES
+
+
+_NAMES: dict[str, list[str]] = {}
+
+
+def _find(namespace: str, name: str) -> OpOverloadPacket:
+    return getattr(getattr(ops, namespace), name)
+
+
+overload.finder.append(_find)
 
 
 class Ops:
@@ -145,4 +190,4 @@ class Ops:
 
 ops = Ops()
 
-__all__ = ["CUSTOM", "Form", "OpNamespace", "OpOverloadPacket", "Ops", "ops"]
+__all__ = ["CUSTOM", "OpNamespace", "OpOverload", "OpOverloadPacket", "Ops", "ops"]

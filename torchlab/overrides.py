@@ -2,8 +2,9 @@
 
 A class with `__torch_function__` is asked when one of its instances stands where a tensor belongs,
 in operators and in the functions made of them. A mode (`TorchFunctionMode`) is asked for every
-operator that the thread calls while it is on; it is told the operator as a function (`torch.add`
-also for `x + y` and for `x.add(y)`). Reading attributes of plain tensors asks nobody.
+operator that the thread calls while it is on (`torch.Tensor.add` for `x + y` and `x.add(y)`), and
+for makers such as `torch.ones`; of functions made of several operators it is told those. Reading
+attributes of plain tensors asks nobody; instances of classes with the protocol are always asked.
 
 Source: https://docs.pytorch.org/docs/2.13/torch.overrides.html
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,8 +24,10 @@ from torchlab._core.tensor import Tensor
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",
@@ -106,25 +110,7 @@ def handle_torch_function(
 ) -> Any:
     """Ask the mode, then the classes of `relevant_args`, for the result of
     `public_api(*args, **kwargs)`. TypeError if all return NotImplemented."""
-    handlers = modes.overriding(tuple(relevant_args))
-    types = tuple({type(x): None for x in handlers})
-    if TLS.function_modes:
-        mode = TLS.function_modes.pop()
-        try:
-            result = mode.__torch_function__(public_api, types, args, kwargs)
-        finally:
-            TLS.function_modes.append(mode)
-        if result is not NotImplemented:
-            return result
-    for x in handlers:
-        result = type(x).__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(
-        f"no implementation found for '{name}' on types that implement __torch_function__:"
-        f" {[type(x) for x in handlers]}"
-    )
+    return modes.ask_functions(public_api, tuple(relevant_args), args, kwargs)
 
 
 def wrap_torch_function(
@@ -179,9 +165,22 @@ def _functions() -> tuple[dict[str, dict[str, Any]], set[Any]]:
                 asking.setdefault(space, {})[name] = function
             else:
                 ignored.add(function)
-    methods = {name: getattr(Tensor, name) for name in sorted(registry.METHODS)}
-    asking["Tensor"] = methods
+    names = {n for n in registry.METHODS if hasattr(Tensor, n)}
+    names |= {n for n, v in vars(Tensor).items() if inspect.isfunction(v) and n not in _SILENT}
+    asking["Tensor"] = {
+        n: getattr(Tensor, n) for n in sorted(names) if n[:1] != "_" or n[:2] == "__"
+    }
     return asking, ignored
+
+
+_SILENT = frozenset(("__new__", "__init__", "__hash__", "as_subclass", "__init_subclass__"))
+
+
+@functools.cache
+def _properties() -> dict[str, Any]:
+    """The getters that ask a subclass's handler, by the property's name."""
+    found = {n: v for n, v in vars(Tensor).items() if isinstance(v, property)}
+    return {n: v.__get__ for n, v in found.items() if n[:1] != "_" or n in ("_version", "_base")}
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
@@ -190,7 +189,54 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     for space, functions in _functions()[0].items():
         owner = Tensor if space == "Tensor" else _module(space)
         found[owner] = list(functions.values())
+    for getter in _properties().values():
+        found[getter.__self__] = [getter]
     return found
+
+
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """{function: one with the same parameters that returns -1}, for every function, method and
+    property that a handler can take over."""
+    found: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for functions in get_overridable_functions().values():
+        for function in functions:
+            found[function] = _minus_one(function)
+    return found
+
+
+def _minus_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    if function in _getters():
+        parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        signature = inspect.Signature([parameter])
+    else:
+        signature = inspect.signature(function)
+
+    def override(*args: Any, **kwargs: Any) -> int:
+        signature.bind(*args, **kwargs)
+        return -1
+
+    override.__signature__ = signature  # type: ignore[attr-defined]
+    return override
+
+
+@functools.cache
+def _getters() -> frozenset[Any]:
+    return frozenset(_properties().values())
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """Getters whose tensors `Tensor.__torch_function__` gives as they are: `grad`, `_base`."""
+    return set(modes.NOWRAP)
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost mode, or None."""
+    return TLS.function_modes[-1] if TLS.function_modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The thread's modes, the outermost first."""
+    return list(TLS.function_modes)
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
@@ -206,6 +252,8 @@ def _names() -> dict[Any, str]:
         prefix = "torch" if space == "torch" else f"torch.{space}"
         for name, function in functions.items():
             found.setdefault(function, f"{prefix}.{name}")
+    for name, getter in _properties().items():
+        found[getter] = f"torch.Tensor.{name}.__get__"
     return found
 
 
@@ -221,4 +269,4 @@ def _methods() -> frozenset[Any]:
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Whether it is a method of Tensor, or the getter of a property."""
-    return func in _methods() or getattr(func, "__name__", None) == "__get__"
+    return func in _methods() or func in _getters()

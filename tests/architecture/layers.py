@@ -30,7 +30,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
         "_core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
-        "_core.tensor_face linalg fft signal special sparse random storage types overrides masked"
+        "_core.tensor_face linalg fft signal special sparse random storage types overrides _C masked"
     ),
     # 5
     _each("autograd func distributions"),
@@ -40,7 +40,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     _each("fx"),
     # 8
     _each(
-        "amp serialization cuda sim accelerator profiler _ops library testing "
+        "amp serialization hub utils.model_zoo cpu cuda sim accelerator profiler _ops utils.flop_counter library testing "
         "ao quantization distributed"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions

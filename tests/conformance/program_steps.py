@@ -8,6 +8,7 @@ are valid and some are not. What it never writes, because the answer is not PyTo
 - Writing through a tensor of which several elements share memory (expanded, unfolded), or reading
   in the same call another part of the memory written: PyTorch promises nothing where it does not
   refuse. See `undefined` in `programs.py`, which ends such a program.
+- A dimension out of range where there are no elements: PyTorch does not always look.
 - Shifts by a negative number or by the type's width or more: undefined in C++.
 """
 
@@ -32,7 +33,7 @@ UNARY = (
     "bitwise_not", "nan_to_num", "sinc", "lgamma", "digamma", "i0", "erfinv",
 )  # fmt: skip
 NO_INPLACE = (
-    "positive", "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf", "isreal", "angle",
+    "positive", "conj_physical", "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf", "isreal", "angle",
 )  # fmt: skip
 NO_OUT = ("positive", "relu", "isnan", "isinf", "isfinite", "isreal")
 BINARY = (
@@ -114,7 +115,7 @@ class Maker:
 
     def dim(self, x: str) -> int:
         n = max(self.env[x].ndim, 1)
-        if self.chance(3):
+        if self.chance(3) and self.env[x].numel():
             return self.pick((n, -n - 1))
         return self.integer(-n, n - 1)
 
@@ -220,6 +221,8 @@ class Maker:
             return self.formed(self.pick(TENSOR_ONLY), x, self.partner(x), False)
         name = self.pick(BINARY)
         other = self.operand(x)
+        if name in ("logical_and", "logical_or", "logical_xor", "atan2", "hypot"):
+            other = self.partner(x)
         if name in ("add", "sub") and self.chance(25):
             other += f", alpha={self.pick(('2', '-1', '0.5'))}"
         if name == "div" and self.chance(40):
@@ -281,7 +284,7 @@ class Maker:
             v, i = self.new(), self.new()
             return Step(f"{v}, {i} = {x}.{name}({key}{self.dim(x)}{keep})")
         if name in ("logsumexp",):
-            return self.formed(name, x, f"{key}{self.dims(x)}{keep}", False)
+            return self.formed(name, x, f"{key}{self.dim(x)}{keep}", False)
         if name == "count_nonzero":
             return Step(f"{self.new()} = {x}.count_nonzero({self.pick(('', self.dims(x)))})")
         if name == "norm":
@@ -293,9 +296,11 @@ class Maker:
         args = f"{key}{self.dim(x) if single else self.dims(x)}{keep}"
         if name in ("sum", "mean", "prod", "nansum", "nanmean") and self.chance(15):
             args += f", dtype=torch.{self.pick(FLOATS)}"
+        if name in ("var", "std") and "()" in args:  # its gradient counts one element there
+            args = str(self.dim(x))
         if name in ("var", "std") and self.chance(40):
             args = args.replace("axis=", "dim=") + f", correction={self.pick((0, 1, 2))}"
-        return self.formed(name, x, args, False)
+        return self.formed(name, x, args, False, name not in ("all", "any", "nanmean"))
 
     def scan(self) -> Step:
         x = self.tensor()
@@ -368,6 +373,7 @@ class Maker:
             case "unflatten":
                 call = f".unflatten({d}, {self.pick(((1, -1), (-1, 1), (2, -1), (size,)))})"
             case "as_strided":
+                x = self.tensor(lambda t: t.numel() > 0)
                 sizes = tuple(self.pick((0, 1, 2, 3)) for _ in range(self.pick((0, 1, 2, 3))))
                 strides = tuple(self.pick((0, 1, 2, 3)) for _ in sizes)
                 call = f".as_strided({sizes}, {strides}{self.pick(('', ', 1', ', 0'))})"
@@ -497,7 +503,7 @@ class Maker:
         return f"torch.tensor({nested(shape)}, dtype=torch.int64).reshape({shape})"
 
     def scatter(self) -> Step:
-        x = self.tensor()
+        x = self.tensor(lambda t: t.ndim > 0)
         t = self.env[x]
         d = self.dim(x)
         size = self.size_at(x, d)
@@ -625,11 +631,13 @@ class Maker:
                 reps = self.pick(((2,), (1, 2), (2, 1), (0,), (1, 1, 2)))
                 return Step(f"{self.new()} = {x}.{self.pick(('repeat', 'tile'))}({reps})")
             case 4:
+                x = self.tensor(lambda t: t.ndim > 0)
+                d = self.dim(x)
                 pick = self.pick((f"2, {d}", "2", f"torch.tensor([1, 2]), {d}", f"0, {d}"))
                 return Step(f"{self.new()} = {x}.repeat_interleave({pick})")
             case _:
                 y = self.tensor(lambda t: t.ndim <= 1)
-                return Step(f"{self.new()} = torch.{self.pick(('outer', 'kron'))}({x}, {y})")
+                return Step(f"{self.new()} = torch.outer({x}, {y})")
 
     def product(self) -> Step:
         x = self.tensor(lambda t: t.ndim >= 1)
@@ -725,7 +733,7 @@ class Maker:
                 return Step(f"{x}.{call}")
 
     def resizing(self) -> Step:
-        x = self.tensor()
+        x = self.tensor(lambda t: t.numel() > 0 and not t.requires_grad)
         shape = self.shape(20)
         numel = math.prod(shape)
         # Memory beyond the old is uninitialised: it is filled in the same line.
@@ -737,14 +745,21 @@ class Maker:
         x = self.tensor()
         match self.integer(0, 4):
             case 0 | 1:
-                x = self.tensor(lambda t: t.is_floating_point() and not t.requires_grad)
+                x = self.tensor(
+                    lambda t: t.is_floating_point() and not t.requires_grad and not self.has_views(t)
+                )
                 return Step(f"{x}.requires_grad_()")
             case 2:
+                x = self.tensor(lambda t: not self.has_views(t))
                 return Step(f"{x}.requires_grad_(False)")
             case 3:
                 return Step(f"{self.new()} = {x}.detach().requires_grad_()")
             case _:
                 return Step(f"{self.new()} = {x}.data", moves=True)
+
+    def has_views(self, t: Any) -> bool:
+        """Whether a view of it is alive: PyTorch's views ask their base, torchlab's were told."""
+        return any(v._base is t for v in map(self.env.__getitem__, self.names))
 
     def step(self) -> Step:
         """The next line."""

@@ -22,7 +22,7 @@ from torchlab.amp import autocast
 torch = pytest.importorskip("torch")
 methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 
-SAMPLES = 4
+SAMPLES = 12
 CASES = (
     ("float32", "bfloat16"),
     ("float32", "float16"),
@@ -30,7 +30,21 @@ CASES = (
     ("bfloat16", "float16"),
 )
 
-OPS = {op.full_name: op for op in methods.op_db if not op.name.startswith(("_refs.", "ops."))}
+# PyTorch makes these of `cat`, whose rule refuses bfloat16 under float16; torchlab does not.
+MADE_OF_CAT = frozenset("combinations fft.fftshift fft.ifftshift isin matrix_exp roll".split())
+
+# Public names that torchlab has not.
+MISSING = frozenset(
+    """
+    _batch_norm_with_update _upsample_bilinear2d_aa jiterator_2inputs_2outputs
+    jiterator_4inputs_with_extra_args jiterator_binary jiterator_binary_return_by_ref
+    jiterator_unary native_dropout_backward slice
+    """.split()
+)
+
+OPS = {
+    op.full_name: op for op in methods.op_db if not op.name.startswith(("_refs.", "ops.", "torch."))
+}
 
 
 def converted(x: Any) -> Any:
@@ -61,7 +75,11 @@ def function_of(op: Any) -> Any:
     module = getattr(f, "__module__", "") or ""
     if isinstance(f, FunctionType) and module.startswith("torch.testing"):
         return FunctionType(
-            f.__code__, {**f.__globals__, "torch": torchlab}, f.__name__, f.__defaults__, f.__closure__
+            f.__code__,
+            {**f.__globals__, "torch": torchlab},
+            f.__name__,
+            f.__defaults__,
+            f.__closure__,
         )
     found = torchlab
     if op.name.startswith("__") or hasattr(f, "__objclass__"):
@@ -123,6 +141,8 @@ def differences(op: Any) -> list[str]:
                 if outcome(ours, outside, sample, converted)[0] == "ok":
                     found.append(f"{where}: PyTorch gives {expected}, torchlab raises {got!r}")
             elif state == "raises" and got_state == "ok":
+                if op.name in MADE_OF_CAT and "prioritize" in str(expected):
+                    continue
                 if outcome(op.op, torch.autocast("cpu", enabled=False), sample, clone)[0] == "ok":
                     found.append(f"{where}: PyTorch raises {expected!r}, torchlab gives {got}")
             elif state == "ok" and expected != got:
@@ -130,7 +150,7 @@ def differences(op: Any) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(OPS))
+@pytest.mark.parametrize("name", sorted(OPS.keys() - MISSING))
 def test_result_dtypes(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -86,7 +86,7 @@ def test_same_results(name: str, call: Any, shape: Any, dtype: Any) -> None:
         assert x.requires_grad == y.requires_grad
         if y.grad_fn is not None and "NotImplemented" not in y.grad_fn.name():
             assert x.grad_fn.name() == y.grad_fn.name()
-        a, b = x.detach().numpy(), y.detach().resolve_conj().numpy()
+        a, b = x.detach().resolve_conj().numpy(), y.detach().resolve_conj().numpy()
         if name in FREE:
             a, b = np.abs(a), np.abs(b)
         if not (name == "cholesky_ex" and dtype is complex):

@@ -39,7 +39,11 @@ def agree(name, x, *args, **kwargs):
     assert mine.stride() == theirs.stride(), (name, x.shape, x.strides, args, kwargs)
     assert str(mine.dtype).split(".")[-1] == str(theirs.dtype).split(".")[-1]
     np.testing.assert_allclose(
-        mine.numpy(), theirs.resolve_conj().numpy(), rtol=1e-5, atol=3e-5, equal_nan=True
+        mine.resolve_conj().numpy(),
+        theirs.resolve_conj().numpy(),
+        rtol=1e-5,
+        atol=3e-5,
+        equal_nan=True,
     )
 
 

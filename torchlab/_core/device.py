@@ -26,6 +26,8 @@ class device:
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type!r}")
+        if not type:
+            raise RuntimeError("Device string must not be empty")
         m = _TEXT.match(type)
         if m is None:
             raise RuntimeError(f"Invalid device string: '{type}'")
@@ -36,7 +38,8 @@ class device:
         if m[2] is not None:
             if index is not None:
                 raise RuntimeError(
-                    f"type (string) must not include an index because index was passed: {type}"
+                    f"type (string) must not include an index because index was passed "
+                    f"explicitly: {type}"
                 )
             index = int(m[2])
         if index is not None and index < 0:
@@ -79,12 +82,11 @@ class _State(threading.local):
 
 
 def concrete(d: device) -> device:
-    """The device that tensors report: accelerators always with an index."""
-    if d.index is None and d.type in ("cuda", "sim"):
-        return device(d.type, 0)
-    if d.index == 0 and d.type == "meta":
-        return device("meta")
-    return d
+    """The device that tensors report: accelerators always with an index, the others never (there is
+    one CPU and one meta device, whatever index the user wrote)."""
+    if d.type in ("cuda", "sim"):
+        return device(d.type, 0) if d.index is None else d
+    return d if d.index is None else device(d.type)
 
 
 cpu = device("cpu")

@@ -157,7 +157,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     """A capsule that shares the tensor's memory; it can be consumed once."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_dlpack(): expected a Tensor, not {type(tensor).__name__}")
-    return export(tensor, stream=None)
+    return tensor.__dlpack__(stream=None)
 
 
 # ---- in -----------------------------------------------------------------------------------------

@@ -62,6 +62,11 @@ class dtype:
         """The NumPy dtype; bfloat16 and float8 come from ml_dtypes, loaded at first use."""
         found = self._np
         if found is None:
+            if self in CODES:
+                raise RuntimeError(
+                    f"{self} is a type of quantized tensors only: it does not say scale and zero"
+                    " point; see quantize_per_tensor() and quantize_per_channel()"
+                )
             native = self.name not in _FROM_ML_DTYPES
             found = np.dtype(self.name) if native else np.dtype(getattr(ml_dtypes, self.name))
             self._np = found
@@ -103,11 +108,28 @@ complex128 = dtype("complex128", COMPLEX, 16, "ComplexDouble", "cdouble")
 bool_ = dtype("bool", BOOL, 1, "Bool", signed=False)
 float8_e4m3fn = dtype("float8_e4m3fn", FLOAT, 1, "Float8_e4m3fn")
 float8_e5m2 = dtype("float8_e5m2", FLOAT, 1, "Float8_e5m2")
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", FLOAT, 1, "Float8_e4m3fnuz")
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", FLOAT, 1, "Float8_e5m2fnuz")
 
 ALL: tuple[dtype, ...] = tuple(v for v in list(globals().values()) if isinstance(v, dtype))
 _NAMES: dict[str, dtype] = {n: d for d in ALL for n in (d.name, *d.aliases)}
 NATIVE = frozenset(d for d in ALL if d.name not in _FROM_ML_DTYPES)
+CODES: dict[dtype, np.dtype] = {}  # what the codes of a quantized type are
 _BY_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in NATIVE}
+
+
+def _quantized(name: str, itemsize: int, scalar_name: str) -> dtype:
+    """A type of quantized tensors. No strided tensor has such a type, so it is in none of the tables
+    above, and has no NumPy type of its own; its codes have."""
+    d = _NAMES[name] = dtype(name, INT, itemsize, scalar_name)
+    CODES[d] = np.dtype(name[1:])
+    return d
+
+
+qint8 = _quantized("qint8", 1, "QInt8")
+quint8 = _quantized("quint8", 1, "QUInt8")
+qint32 = _quantized("qint32", 4, "QInt32")
+QUANTIZED = frozenset(CODES)
 
 
 def _by_name(name: str) -> dtype:
@@ -149,6 +171,11 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a
     if a.category < b.category:
         a, b = b, a
+    if a in QUANTIZED or b in QUANTIZED:
+        raise RuntimeError(
+            "promoteTypes with quantized numbers is not handled: there is no common type of"
+            f" {a.scalar_name} and {b.scalar_name}; use dequantize() first"
+        )
     if a.itemsize == 1 and a.category == FLOAT or b.itemsize == 1 and b.category == FLOAT:
         raise RuntimeError(
             f"Promotion for Float8 Types is not supported, attempted to promote {a} and {b}"

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from torchlab._core.box_muller import box_muller_float32, fma64
+from torchlab._core.device import concrete
 from torchlab._core.device import device as Device
 
 DEFAULT_SEED = 67280421310721
@@ -48,7 +49,7 @@ class Generator:
     """A stream of random numbers: `Generator("cpu").manual_seed(0)`."""
 
     def __init__(self, device: str | Device = "cpu") -> None:
-        self._device = Device(device)
+        self._device = concrete(Device(device))
         self._seed = DEFAULT_SEED
         # NumPy's bit generator, made at the first draw: numpy.random takes long to import.
         self._engine: np.random.MT19937 | None = None
@@ -66,6 +67,10 @@ class Generator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (str(self._device), self.get_state())
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        # What PyTorch's files hold: seed, offset (None on the CPU), state as a tensor.
+        self.set_state(np.ascontiguousarray(getattr(state[2], "_a", state[2])))
 
     # Seeds and state
 

@@ -33,6 +33,7 @@ class Kind:
         "fast",
         "fp",
         "arith",
+        "ordered",
         "differentiable",
         "itemsize",
         "c",
@@ -45,7 +46,7 @@ class Kind:
     def __init__(self, dtype: dt.dtype, dev: device, contiguous: bool, inference: bool) -> None:
         self.dtype = dtype
         self.device = dev
-        self.np: np.dtype = dtype.np
+        self.np: np.dtype = dt.CODES.get(dtype) or dtype.np
         self.itemsize = dtype.itemsize
         self.contiguous = contiguous
         self.inference = inference
@@ -57,6 +58,7 @@ class Kind:
         self.fast = self.plain and contiguous and dtype in dt.NATIVE
         self.fp = self.fast and dtype.is_floating_point
         self.arith = self.fast and dtype is not dt.bool_
+        self.ordered = self.arith and not dtype.is_complex
         self.differentiable = dtype.is_floating_point or dtype.is_complex
         self.c = self.v = self.i = self.n = self
 
@@ -72,6 +74,7 @@ def kind(dtype: dt.dtype, dev: device = cpu) -> Kind:
     """The normal, contiguous kind; `.v` and `.i` lead to its twins."""
     found = _kinds.get((dtype, dev))
     if found is None:
+        dtype.np  # noqa: B018 – RuntimeError for types of quantized tensors
         c, v, ci, vi = (Kind(dtype, dev, x, y) for y in (False, True) for x in (True, False))
         for k in (c, v):
             k.c, k.v = c, v

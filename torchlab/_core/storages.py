@@ -21,7 +21,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout, settings
 from torchlab._core.dispatch import compute
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import geometry, storage_of
+from torchlab._core.tape import geometry, relocate, storage_of
 from torchlab._core.tensor import Tensor
 
 _new = object.__new__
@@ -31,6 +31,7 @@ _CONVERSIONS = {
     "int": dt.int32, "long": dt.int64, "short": dt.int16, "char": dt.int8, "byte": dt.uint8,
     "bool": dt.bool_, "complex_float": dt.complex64, "complex_double": dt.complex128,
     "float8_e4m3fn": dt.float8_e4m3fn, "float8_e5m2": dt.float8_e5m2,
+    "float8_e4m3fnuz": dt.float8_e4m3fnuz, "float8_e5m2fnuz": dt.float8_e5m2fnuz,
 }  # fmt: skip
 
 
@@ -98,7 +99,7 @@ class UntypedStorage(StorageBase):
 
     @property
     def _cdata(self) -> int:
-        return id(self._storage)
+        return self._storage.address  # of `x.data`, which has a counter of its own, as of `x`
 
     @property
     def device(self) -> devices.device:
@@ -236,9 +237,8 @@ class UntypedStorage(StorageBase):
             item = t._a.itemsize
             end = offset + 1 + sum((n - 1) * x for n, x in zip(shape, strides, strict=True))
             if end * item <= size:
-                t._a = np.ndarray(
-                    shape, t._a.dtype, s.bytes, offset * item, tuple(x * item for x in strides)
-                )
+                steps = tuple(x * item for x in strides)
+                relocate(t, np.ndarray(shape, t._a.dtype, s.bytes, offset * item, steps))
         return self
 
     def byteswap(self, dtype: dt.dtype) -> None:

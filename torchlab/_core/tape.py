@@ -460,6 +460,14 @@ def geometry(t: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return a.shape, tuple(x // size for x in a.strides), offset
 
 
+def relocate(t: Any, array: Any) -> None:
+    """Let a tensor have its elements in `array`: its storage has other memory now."""
+    if t._exotic:  # Note [Pending tensors] in ops._bits
+        t._a.memory = array
+    else:
+        t._a = array
+
+
 class AsStridedBackward0(Node):
     """The gradient of a view, told by geometry: scatter into the base's layout."""
 

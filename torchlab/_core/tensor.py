@@ -261,6 +261,7 @@ class Tensor:
                     " a computed variable in a subgraph that doesn't require differentiation use"
                     " var_no_grad = var.detach()."
                 )
+            e.leaf = _nobody  # what was recorded before gives it no gradient either
             self._e = None
         return self
 
@@ -369,11 +370,23 @@ class Tensor:
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
 
+def _nobody() -> None:
+    return None
+
+
 _tape_tensor_class.append(Tensor)
 Kind.cls = Tensor
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Instances of subclasses of Tensor that were marked count, too."""
+        return type.__instancecheck__(cls, instance) or (
+            cls is Parameter and isinstance(instance, Tensor) and instance._is_param
+        )
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that modules register as their own. Full story: `torchlab.nn.Parameter`."""
 
     __slots__ = ()

@@ -13,8 +13,9 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import legacy, storages
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu
-from torchlab._core.dispatch import modes
+from torchlab._core.dispatch import asking, modes, python_key, wrappers
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import cpu_kind
 from torchlab._core.lazy import lazy
@@ -70,6 +71,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
             " because of a torch.nn.utils.weight_norm usage. Use tensor.detach().clone() to copy"
             " the values."
         )
+    if type(self._a) is MetaArray and self._k.device.type != "meta":
+        return _deepcopy_wrapper(self, memo)
     r = _new(type(self))
     if self._k.device.type == "meta":
         r._a, r._s = self._a, None
@@ -89,6 +92,26 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
         r._g = _deepcopy(self._g, memo)
     for name, value in self.__dict__.items():
         r.__dict__[name] = copy.deepcopy(value, memo)
+    return r
+
+
+def _deepcopy_wrapper(self: Tensor, memo: dict[int, Any]) -> Any:
+    """A copy of an instance of a wrapper class, which must have `clone`; its attributes, where the
+    data are, are copied, too."""
+    r = aten.clone(aten.detach(self))
+    if type(r) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for"
+            " subclass types that properly implement clone() and detach() and for which these"
+            f" functions return another instance of the same subclass, not {type(r).__name__}."
+        )
+    memo[id(self)] = r
+    for name, value in self.__dict__.items():
+        r.__dict__[name] = copy.deepcopy(value, memo)
+    if edge_of(self) is not None:
+        r.requires_grad_()
+    if self._g is not None:
+        r._g = copy.deepcopy(self._g, memo)
     return r
 
 
@@ -172,7 +195,7 @@ def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 def _data(self: Tensor) -> Tensor:
     """The same memory, without history and with a version counter of its own."""
-    r = _new(type(self) if not self._is_param else Tensor)
+    r = _new(type(self) if self._exotic or not self._is_param else Tensor)
     r._a, r._k = self._a, self._k
     s = storage_of(self)
     r._s = Storage(s.owner)
@@ -191,6 +214,15 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
+    if self._exotic or value._exotic:  # Note [Exotic tensors]
+        if type(self) not in (Tensor, Parameter) and not self._exotic:
+            value = value.plain()  # a user's class stays
+        else:
+            parameter = self._is_param
+            self.__dict__.pop("_is_param", None)
+            self.__class__ = type(value) if value._exotic else Parameter if parameter else Tensor
+            if parameter and value._exotic:
+                self._is_param = True
     self._a, self._k, self._s = value._a, value._k, storage_of(value)
 
 
@@ -208,6 +240,14 @@ def _matrix_transposed(self: Tensor) -> Tensor:
             " tensor."
         )
     return aten.transpose(self, -2, -1)
+
+
+def _hermitian(self: Tensor) -> Tensor:
+    if self._a.ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self._a.ndim}-D tensor."
+        )
+    return _adjoint(self)
 
 
 def _adjoint(self: Tensor) -> Tensor:
@@ -253,6 +293,8 @@ def _detach_(self: Tensor) -> Tensor:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead, which leaves the view as it is."
         )
+    if type(self._e) is AccumulateGrad:
+        self.requires_grad_(False)
     self._e = None
     return self
 
@@ -286,11 +328,21 @@ def _no(self: Tensor) -> bool:
     return False
 
 
+def _prepared(cls: type, **kwargs: Any) -> None:
+    """A new subclass: one that overrides `__torch_function__` is asked for its attributes, too."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    asking.prepare(cls)
+
+
 def install() -> None:
     """Put these on the class."""
     t: Any = Tensor
     t.__new__ = lambda cls, *a, **k: _construct(cls, *a, **k)
     t.__torch_function__ = classmethod(modes._default_function)
+    t.__torch_dispatch__ = staticmethod(python_key.disabled)
+    t.__init_subclass__ = classmethod(_prepared)
+    t._make_subclass = staticmethod(wrappers.make_subclass)
+    t._make_wrapper_subclass = staticmethod(wrappers.make_wrapper_subclass)
     t.__repr__ = _repr
     t.__str__ = _repr
     t.__format__ = _format
@@ -305,7 +357,8 @@ def install() -> None:
     t.T = property(_transposed)
     t.detach_ = _detach_
     t.mT = property(_matrix_transposed)
-    t.H = t.mH = property(_adjoint)
+    t.H = property(_hermitian)
+    t.mH = property(_adjoint)
     t.real = property(lambda self: aten.real(self))
     t.imag = property(lambda self: aten.imag(self))
     t.untyped_storage = storages.untyped_storage
@@ -316,6 +369,10 @@ def install() -> None:
     t.volatile = property(_volatile)
     for name in ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu"):
         setattr(t, name, property(_no))
+    asking.of_parameters()
+    modes.NOWRAP.update((t.grad.__get__, t._base.__get__))
+    _type.__name__ = "type"
+    _contains.__name__ = "__contains__"
     t.as_subclass = lambda self, cls: modes.as_subclass(self, cls)
     Storage.__reduce_ex__ = _storage_reduce  # type: ignore[method-assign]
 

@@ -5,6 +5,8 @@ An operator's declaration names its policy (`Op.autocast`), a word or several:
     lower      tensors become the dtype that autocast was given: products of matrices, convolutions
     float32    tensors become float32: what is too coarse, or not implemented, in 16 bits
     promote    all become the widest type among them
+    rounded    nothing is cast but the result, to autocast's dtype: the last step is a product
+    off        nothing is cast; what the operator is made of runs in the types that it is given
     banned     the operator may not be called: its backward would overflow
     None       the operator runs in the types it is given
 
@@ -86,6 +88,11 @@ class Caster:
         self.lower = lower  # type of device → dtype, for the devices whose autocast is on
         self.cache = cache  # None: casts are not kept
 
+    @property
+    def key(self) -> Any:
+        """What results depend on: (type of device, dtype) of each that is on."""
+        return tuple(sorted((kind, lower.name) for kind, lower in self.lower.items()))
+
     def __call__(self, op: Any, args: tuple[Any, ...]) -> Any:
         """The operator's result, or NotImplemented if autocast does not concern the call."""
         cast = self.arguments(op.autocast, args)
@@ -101,7 +108,10 @@ class Caster:
         if cast is None:
             return body(*args, **named)
         n = len(args)
-        return self.off(body)(*cast[:n], **dict(zip(named, cast[n:], strict=True)))
+        result = self.off(body)(*cast[:n], **dict(zip(named, cast[n:], strict=True)))
+        if "rounded" in policy and eligible(result):
+            return result.to(self.lower[result._k.device.type])
+        return result
 
     def off(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`call`, run with this thread's autocast off."""
@@ -119,25 +129,16 @@ class Caster:
         """The cast arguments; None if no tensor is on a device with a policy and autocast on."""
         rules = policies(policy)
         tensors = modes.tensors_in(args)
-        targets: dict[str, dt.dtype] = {}
+        targets: dict[str, dt.dtype | None] = {}
         for kind in {x._k.device.type for x in tensors}:
             rule = rules.get(kind_of(kind))
             if rule is not None and kind in self.lower:
-                if rule == "banned":
-                    raise RuntimeError(_BANNED)
-                lower = self.lower[kind]
-                targets[kind] = (
-                    lower
-                    if rule == "lower"
-                    else dt.float32
-                    if rule == "float32"
-                    else _widest(tensors, kind, lower)
-                )
+                targets[kind] = _target(rule, tensors, kind, self.lower[kind])
         if not targets:
             return None
         return tuple(self._each(x, targets) for x in args)
 
-    def _each(self, x: Any, targets: dict[str, dt.dtype]) -> Any:
+    def _each(self, x: Any, targets: dict[str, dt.dtype | None]) -> Any:
         if isinstance(x, Tensor):
             to = targets.get(x._k.device.type)
             return x if to is None or x._k.dtype is to or not eligible(x) else self.cast(x, to)
@@ -146,19 +147,21 @@ class Caster:
         return x
 
     def cast(self, x: Tensor, to: dt.dtype) -> Tensor:
-        keep = (
-            self.cache is not None
-            and type(x._e) is AccumulateGrad
-            and x._k.dtype is dt.float32
-            and x._v is None
-        )
-        if not keep:
+        cache = self.cache
+        leaf = type(x._e) is AccumulateGrad and x._k.dtype is dt.float32 and x._v is None
+        if cache is None or not leaf or _captured():
             return x.to(to)
-        found = self.cache.get(x, to)
+        found = cache.get(x, to)
         if found is None:
             found = _recorded(x, to)
-            self.cache.put(x, to, found)
+            cache.put(x, to, found)
         return found
+
+
+def _captured() -> bool:
+    """Whether the compiler is recording: a graph's casts are its own, they have no data."""
+    stack = TLS.dispatch_modes
+    return bool(stack) and not hasattr(stack[-1], "below_autograd")
 
 
 def eligible(x: Tensor) -> bool:
@@ -167,17 +170,31 @@ def eligible(x: Tensor) -> bool:
     return d.is_floating_point and d is not dt.float64
 
 
+def _target(rule: str, tensors: list[Tensor], kind: str, lower: dt.dtype) -> dt.dtype | None:
+    """What tensors on that type of device become; None: what they are."""
+    if rule == "banned":
+        raise RuntimeError(_BANNED)
+    if rule == "lower":
+        return lower
+    if rule == "promote":
+        return _widest(tensors, kind, lower)
+    return dt.float32 if rule == "float32" else None
+
+
 def _widest(tensors: list[Tensor], kind: str, lower: dt.dtype) -> dt.dtype:
-    """float32 if any is float32; else they must all be of autocast's dtype."""
-    found = {x._k.dtype for x in tensors if x._k.device.type == kind and eligible(x)}
-    if dt.float32 in found:
-        return dt.float32
-    for d in found - {lower}:
-        raise RuntimeError(
-            f"Unexpected floating ScalarType in autocast: the tensors are {d!r}, autocast runs in"
-            f" {lower!r}; convert them to float32 or {lower!r} with .to()"
-        )
-    return lower
+    """float32 from the first float32 on; until then all must be of autocast's dtype."""
+    widest = lower
+    for x in tensors:
+        d = x._k.dtype
+        if x._k.device.type != kind or not eligible(x) or d is widest or widest is dt.float32:
+            continue
+        if d is not dt.float32:
+            raise RuntimeError(
+                f"Unexpected floating ScalarType in autocast: a tensor is {d!r}, autocast runs in"
+                f" {lower!r}; convert it to float32 or {lower!r} with .to()"
+            )
+        widest = d
+    return widest
 
 
 def _recorded(x: Tensor, to: dt.dtype) -> Tensor:

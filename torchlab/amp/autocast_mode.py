@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -97,11 +98,12 @@ class autocast:
             )
             enabled = False
         self._enabled = enabled
-        self._before: list[tuple[bool, dt.dtype, bool]] = []
+        # What was before, by thread: one object may be entered in several, and within itself.
+        self._before: dict[int, list[tuple[bool, dt.dtype, bool]]] = {}
 
     def __enter__(self) -> autocast:
         kind = self.device
-        self._before.append(
+        self._before.setdefault(threading.get_ident(), []).append(
             (
                 switches.is_autocast_enabled(kind),
                 switches.get_autocast_dtype(kind),
@@ -114,14 +116,13 @@ class autocast:
         switches.set_autocast_cache_enabled(bool(self._cache_enabled))
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> None:
         if switches.autocast_decrement_nesting() == 0:
             switches.clear_autocast_cache()
-        enabled, dtype, cache = self._before.pop()
+        enabled, dtype, cache = self._before[threading.get_ident()].pop()
         switches.set_autocast_dtype(self.device, dtype)
         switches.turn(self.device, enabled)
         switches.set_autocast_cache_enabled(cache)
-        return False
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(func):

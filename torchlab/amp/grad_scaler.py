@@ -220,7 +220,7 @@ class GradScaler:
             settings.warn_once(
                 "GradScaler.step",
                 f"GradScaler: gradients of {type(optimizer).__name__} hold inf or nan; this step is"
-                f" skipped, and update() makes the scale {self.get_scale():g} smaller. In the first"
+                f" skipped, and update() lowers the scale, now {self.get_scale():g}. In the first"
                 " steps that is normal. Further skipped steps are not told.",
             )
         else:

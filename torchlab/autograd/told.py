@@ -80,7 +80,12 @@ def accumulate(leaf: Any, g: Any, create: bool) -> None:
             if not layout.is_non_overlapping_and_dense(leaf._a.shape, wanted):
                 wanted = layout.contiguous_strides(leaf._a.shape)
             fresh = aten.new_empty_strided(
-                g, list(g.shape), list(wanted), dtype=g.dtype, layout=g.layout, device=g.device,
+                g,
+                list(g.shape),
+                list(wanted),
+                dtype=g.dtype,
+                layout=g.layout,
+                device=g.device,
                 pin_memory=None,
             )
             leaf._g = fresh.copy_(g)

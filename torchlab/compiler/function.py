@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchlab._core import events
+from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 from torchlab.compiler.backends import build
 from torchlab.compiler.capture import Break, Guards, Segment, arguments_key, capture, environment
@@ -25,6 +26,11 @@ _lock = threading.RLock()
 
 class Unsupported(RuntimeError):
     """`fullgraph=True`, and the function cannot be captured as a whole."""
+
+
+def _uncast(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with autocast off: its casts are in the graph."""
+    return call if TLS.autocast is None else TLS.autocast.off(call)  # type: ignore[no-any-return]
 
 
 class CompiledFunction:
@@ -77,7 +83,7 @@ class CompiledFunction:
         if found is not None:
             for segment in found:
                 if segment.guards.check() is None:
-                    return segment.run(tensors)
+                    return _uncast(segment.run)(tensors)
         return self._miss(key, tensors, args, kwargs)
 
     # ---- what is rare ----------------------------------------------------------------------------
@@ -112,7 +118,7 @@ class CompiledFunction:
                 return result
         self.segments.append(segment)
         self.table.setdefault(key, []).append(segment)
-        return segment.run(tensors)
+        return _uncast(segment.run)(tensors)
 
     def _compile(self, args: Any, kwargs: Any, guards: Guards) -> Segment:
         captured, recipe = capture(self.fn, self.root, args, kwargs, guards)
@@ -121,7 +127,7 @@ class CompiledFunction:
         result = graph.graph_copy(captured.graph, table)
         graph.output(result)
         try:
-            call, programs = build(captured, self.backend, self.options)
+            call, programs = _uncast(build)(captured, self.backend, self.options)
         except Exception as error:
             if callable(self.backend):
                 raise
@@ -155,7 +161,7 @@ class CompiledFunction:
         guards = self.segments[-1].guards
         now, env = key
         if guards.environment != env:
-            return "grad mode, default dtype", guards.environment, env
+            return "grad mode, default dtype, autocast", guards.environment, env
         if len(now) != len(guards.key):
             return "the number of arguments", len(guards.key), len(now)
         for i, (a, b) in enumerate(zip(guards.key, now, strict=True)):

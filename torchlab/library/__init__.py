@@ -11,11 +11,27 @@ from torchlab.library.custom_op import (
     register_autograd,
     register_fake,
     register_kernel,
+    register_torch_dispatch,
 )
+from torchlab.library.fake_context import get_ctx
 from torchlab.library.infer_schema import infer_schema
+from torchlab.library.library import Library, define, fallthrough_kernel, impl
+from torchlab.library.library import _scoped_library as _scoped_library
 from torchlab.library.opcheck import OpCheckError, opcheck
 
 __all__ = [
-    "CustomOpDef", "OpCheckError", "custom_op", "infer_schema", "opcheck", "register_autograd",
-    "register_fake",    "register_kernel",
-]  # fmt: skip
+    "CustomOpDef",
+    "Library",
+    "OpCheckError",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "impl",
+    "infer_schema",
+    "opcheck",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+]

@@ -14,21 +14,24 @@ Source: https://docs.pytorch.org/docs/2.13/library.html
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import arrivals, python_key
 from torchlab._core.dispatch.compute import meta_tensor
 from torchlab._core.dispatch.modes import tensors_in
 from torchlab._core.dispatch.op import Op
+from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.dispatch.writes import wrote
 from torchlab._core.tape import NOGRAD, TLS, edge_of, storage_of
 from torchlab._core.tensor import Tensor
-from torchlab._ops import CUSTOM
+from torchlab._ops import CUSTOM, OpOverloadPacket
 from torchlab.autograd.function import Function
 from torchlab.autograd.grad_mode import no_grad
+from torchlab.library.fake_context import fake_context
 from torchlab.library.infer_schema import infer_schema
 
 
@@ -38,19 +41,27 @@ class CustomOpDef:
     `op` is the declaration; `torchlab.ops.<namespace>.<name>` finds it.
     """
 
-    def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        schema: str,
+        fn: Callable[..., Any] | None,
+        overload: str = "default",
+    ) -> None:
         self._namespace = namespace
         self._name = name
-        self._signature = inspect.signature(fn)
+        self.implicit = False  # the kernel's own calls are recorded: no gradient is registered
         self._default: Callable[..., Any] | None = None
         self._kernels: dict[str, Callable[..., Any]] = {}
+        self._off: set[str] = set()  # devices whose kernels are switched off
         self._fake: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
         self.__name__ = name
-        self.__doc__ = fn.__doc__
+        self.__doc__ = doc = fn.__doc__ if fn is not None else None
         self.op = Op(
-            name + schema,
+            (name if overload == "default" else f"{name}.{overload}") + schema,
             family="tensorwise",
             kernel=self._run,
             meta=self._meta,
@@ -58,12 +69,14 @@ class CustomOpDef:
             spaces=(),
             public=False,
             namespace=namespace,
-            doc=fn.__doc__ or "",
+            doc=doc or "",
         )
+        self.op._cache["above"] = self._above
         arguments = self.op.schema.arguments
         self._mutated = [i for i, a in enumerate(arguments) if a.write]
         self._positional = sum(not a.kwarg_only for a in arguments)
-        CUSTOM.setdefault(namespace, {})[name] = {"default": self.op}
+        overloads = CUSTOM.setdefault(namespace, {}).setdefault(name, {})
+        overloads[overload] = self.op
 
     @property
     def _qualname(self) -> str:
@@ -114,15 +127,53 @@ class CustomOpDef:
         self._backward = backward
         self._setup_context = setup_context
 
+    def register_torch_dispatch(
+        self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
+    ) -> Any:
+        """Let `fn` be what a mode's or a tensor subclass' `__torch_dispatch__` does for this
+        operator: `fn(mode, func, types, args, kwargs)`, for tensors with the class first."""
+
+        def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+            overload = arrivals.overload_of(self.op)
+            if (overload, torch_dispatch_class) in python_key.RULES:
+                raise RuntimeError(
+                    f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered"
+                    f" for {self._qualname}"
+                )
+            python_key.RULES[overload, torch_dispatch_class] = fn
+            return fn
+
+        return register if fn is None else register(fn)
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Inside, the kernel registered for a device is used or (enabled=False) passed over for
+        the one that is there for all devices."""
+        before = set(self._off)
+        (self._off.discard if enabled else self._off.add)(device_type)
+        try:
+            yield
+        finally:
+            self._off = before
+
     # ---- calls ----
 
     def _run(self, *args: Any) -> Any:
         """The kernel of the declaration: on tensors, all arguments by position."""
         args = tuple(_dtype(a, x) for a, x in zip(self.op.schema.arguments, args, strict=True))
+        return self._above(args, self._invoke)
+
+    def _above(self, args: tuple[Any, ...], invoke: Callable[[tuple[Any, ...]], Any]) -> Any:
+        """The tape's part around `invoke(args)`."""
+        if self.implicit:
+            n = self._positional
+            names = [a.name for a in self.op.schema.arguments[n:]]
+            fn = self._choose(tensors_in(args))
+            return fn(*args[:n], **dict(zip(names, args[n:], strict=True)))
         if (not NOGRAD or TLS.grad) and not self._mutated:
             if any(edge_of(t) is not None for t in tensors_in(args)):
-                return self._record(args)
-        return self._invoke(args)
+                return self._record(args, invoke)
+        return invoke(args)
 
     def _invoke(self, args: tuple[Any, ...]) -> Any:
         """Run the function that is registered for the device, and hold it to its schema."""
@@ -132,7 +183,8 @@ class CustomOpDef:
         fn = self._choose(tensors)
         n = self._positional
         names = [a.name for a in self.op.schema.arguments[n:]]
-        with no_grad():
+        faking = any(t._k.device.type == "meta" for t in tensors)
+        with no_grad(), fake_context(faking):
             output = fn(*args[:n], **dict(zip(names, args[n:], strict=True)))
         for t, version in zip(written, versions, strict=True):
             if storage_of(t).version == version:  # written past torchlab, through NumPy
@@ -146,6 +198,8 @@ class CustomOpDef:
             return self._fake_kernel()
         device = next((t for t in types if t != "cpu"), "cpu")
         fn = self._kernels.get(device) or self._default
+        if fn is not None and fn is self._kernels.get(device) and device in self._off:
+            fn = self._default
         if fn is None:
             raise NotImplementedError(
                 f"Could not run '{self._qualname}' with arguments from the '{device.upper()}' "
@@ -200,7 +254,7 @@ class CustomOpDef:
                 )
             seen.add(id(s))
 
-    def _record(self, args: tuple[Any, ...]) -> Any:
+    def _record(self, args: tuple[Any, ...], invoke: Callable[[tuple[Any, ...]], Any]) -> Any:
         """Run the operator as one node of the tape. Lists of tensors are spread for the
         tape's sake."""
         n = self._positional
@@ -213,7 +267,7 @@ class CustomOpDef:
             @staticmethod
             def forward(ctx: Any, *values: Any) -> Any:
                 inputs = _gather(values, spread)
-                output = self._invoke((*inputs, *keyword.values()))
+                output = invoke((*inputs, *keyword.values()))
                 if self._setup_context is not None:
                     if keyword:
                         self._setup_context(ctx, inputs, keyword, output)
@@ -274,6 +328,7 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
+    tags: Any = None,
 ) -> Any:
     """Make the decorated function an operator called `namespace::name`.
 
@@ -287,6 +342,7 @@ def custom_op(
         if not separator or not namespace.isidentifier() or not short.isidentifier():
             raise ValueError(f"custom_op: the name must be 'namespace::name', got '{name}'")
         text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+        CUSTOM.get(namespace, {}).pop(short, None)  # defined anew
         d = CustomOpDef(namespace, short, text, fn)
         d.register_kernel(device_types, fn)
         return d
@@ -298,9 +354,14 @@ def definition_of(op: Any) -> CustomOpDef:
     """The definition of a custom operator given as itself, its overload, or "namespace::name"."""
     if isinstance(op, CustomOpDef):
         return op
+    if isinstance(op, OpOverload):
+        op = op.op
+    if isinstance(op, OpOverloadPacket):
+        op = op._qualified_op_name
     if isinstance(op, str):
         namespace, _, name = op.partition("::")
-        op = CUSTOM.get(namespace, {}).get(name, {}).get("default", op)
+        name, _, which = name.partition(".")
+        op = CUSTOM.get(namespace, {}).get(name, {}).get(which or "default", op)
     owner = getattr(getattr(op, "kernel", None), "__self__", None)
     if not isinstance(owner, CustomOpDef):
         raise RuntimeError(
@@ -310,19 +371,56 @@ def definition_of(op: Any) -> CustomOpDef:
     return owner
 
 
-def register_fake(op: Any, func: Callable[..., Any] | None = None, /) -> Any:
+def undefine(d: CustomOpDef) -> None:
+    """Forget an operator."""
+    overloads = CUSTOM.get(d._namespace, {}).get(d._name, {})
+    overloads.pop(d.op.overload, None)
+    if not overloads:
+        CUSTOM.get(d._namespace, {}).pop(d._name, None)
+
+
+def register_fake(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Any = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
+) -> Any:
     """`CustomOpDef.register_fake` by the operator's name."""
     d = definition_of(op)
+    if d._fake is not None and not allow_override:
+        raise RuntimeError(f"register_fake: {d} already has a fake impl registered")
     return d.register_fake if func is None else d.register_fake(func)
 
 
-def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
+def register_kernel(
+    op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
     """`CustomOpDef.register_kernel` by the operator's name."""
     return definition_of(op).register_kernel(device_types, func)
 
 
+def register_torch_dispatch(
+    op: Any,
+    torch_dispatch_class: type,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Any = None,
+) -> Any:
+    """`CustomOpDef.register_torch_dispatch` by the operator's name."""
+    return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+
+
 def register_autograd(
-    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Any = None,
 ) -> None:
     """`CustomOpDef.register_autograd` by the operator's name."""
     definition_of(op).register_autograd(backward, setup_context=setup_context)
@@ -335,4 +433,6 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_torch_dispatch",
+    "undefine",
 ]

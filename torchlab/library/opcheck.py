@@ -13,12 +13,17 @@ import numpy as np
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import meta_tensor
 from torchlab._core.dispatch.modes import tensors_in
+from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.lazy import lazy
 from torchlab._core.tape import edge_of, storage_of
 from torchlab._core.tensor import Tensor, strides_of
+from torchlab._ops import OpOverloadPacket
 from torchlab.autograd import api
 from torchlab.autograd.grad_mode import no_grad
 from torchlab.library.custom_op import CustomOpDef
+
+torchlab = lazy("torchlab")  # the compiler lies above: it comes through the public face
 
 
 class OpCheckError(Exception):
@@ -130,7 +135,64 @@ def _fake(op: Any, args: list[Any]) -> None:
                 )
 
 
-_TESTS = {"test_schema": _schema, "test_autograd_registration": _autograd, "test_faketensor": _fake}
+def _compiled(op: Any, args: list[Any]) -> None:
+    """Compiled, the operator gives the same results and gradients as without."""
+    eager, compiled = _each(args, _copy), _each(args, _copy)
+    wanted = _outputs(op.function(*_split(op, eager)[0], **_split(op, eager)[1]))
+    positional, named = _split(op, compiled)
+    run = torchlab.compile(lambda a, k: op.function(*a, **k), backend="aot_eager")
+    try:
+        found = _outputs(run(positional, named))
+    except RuntimeError as error:
+        raise OpCheckError(f"test_aot_dispatch_dynamic failed: {op}: {error}") from error
+    pairs = [*zip(wanted, found, strict=True)]
+    if not any(a.write for a in op.schema.arguments):
+        pairs += _gradients(op, eager, wanted, compiled, found)
+    for r, f in pairs:
+        if r is None or f is None or tuple(r.shape) != tuple(f.shape):
+            same = r is f
+        else:
+            same = np.allclose(r.detach()._a, f.detach()._a, rtol=1e-4, atol=1e-5, equal_nan=True)
+        if not same:
+            raise OpCheckError(
+                f"test_aot_dispatch_dynamic failed: {op} gives {f} when compiled, but {r} without"
+            )
+
+
+def _split(op: Any, args: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    positional, named = [], {}
+    for a, v in zip(op.schema.arguments, args, strict=True):
+        if a.kwarg_only:
+            named[a.name] = v
+        else:
+            positional.append(v)
+    return tuple(positional), named
+
+
+def _gradients(
+    op: Any, eager: list[Any], wanted: list[Tensor], compiled: list[Any], found: list[Tensor]
+) -> list[tuple[Any, Any]]:
+    """Pairs of gradients, without and with the compiler; none if nothing wants one."""
+    owner = getattr(op.kernel, "__self__", None)
+    if isinstance(owner, CustomOpDef) and owner._backward is None and not owner.implicit:
+        return []
+    grads = []
+    for args, outputs in ((eager, wanted), (compiled, found)):
+        leaves = [t for t in tensors_in(args) if edge_of(t) is not None]
+        roots = [o for o in outputs if edge_of(o) is not None]
+        if not leaves or not roots:
+            return []
+        ones = [aten.ones_like(o) for o in roots]
+        grads.append(api.grad(roots, leaves, ones, allow_unused=True))
+    return [*zip(*grads, strict=True)]
+
+
+_TESTS = {
+    "test_schema": _schema,
+    "test_autograd_registration": _autograd,
+    "test_faketensor": _fake,
+    "test_aot_dispatch_dynamic": _compiled,
+}
 
 
 def opcheck(
@@ -146,7 +208,9 @@ def opcheck(
     Gives {"test_schema": "SUCCESS", ...}; raises OpCheckError at the first failure, or puts the
     error into the dictionary if `raise_exception` is false. ValueError for a test it does not know.
     """
-    declaration = op.op if isinstance(op, CustomOpDef) else op
+    if isinstance(op, OpOverloadPacket):
+        op = next(getattr(op, name) for name in op.overloads())
+    declaration = op.op if isinstance(op, (CustomOpDef, OpOverload)) else op
     names = (test_utils,) if isinstance(test_utils, str) else test_utils
     unknown = [n for n in names if n not in _TESTS]
     if unknown:

@@ -60,9 +60,10 @@ def prod(
     x = checked("prod", input)
     d = _wide(x, dtype)
     result = filled(x, mask, 1)
-    for axis in reversed(dims_of(x, dim)):
-        result = aten.prod(result, axis, keepdim, dtype=d)
-    return aten.to(result, d)
+    axes = dims_of(x, dim) or ((0,) if isinstance(dim, int) else ())  # of no dimensions
+    for axis in reversed(axes):
+        result = aten.prod(result, axis, keepdim, dtype=dtype)
+    return result if axes else aten.to(result, d)
 
 
 def _extremum(name: str, identity: Any, reduce: Any) -> Any:

@@ -7,11 +7,13 @@ Source: https://docs.pytorch.org/docs/2.13/nn.functional.html
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.dispatch import registry
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops import activation as _activation
 from torchlab._core.ops import embedding as _embedding
@@ -20,23 +22,30 @@ from torchlab._core.ops.kernels import reduction_number
 from torchlab._core.tensor import Tensor
 
 _EXTRA = ("sigmoid", "tanh")  # operators of torch that are public here, too
+_OVERRIDES = (  # of torchlab.overrides
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     try:
         value = registry.function(name, "nn.functional")
     except AttributeError:
-        if name not in _EXTRA:
+        if name in _OVERRIDES:
+            value = getattr(importlib.import_module("torchlab.overrides"), name)
+        elif name in _EXTRA:
+            value = getattr(aten, name)
+        else:
             raise AttributeError(
                 f"module 'torchlab.nn.functional' has no attribute '{name}'"
             ) from None
-        value = getattr(aten, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *registry.FUNCTIONS.get("nn.functional", ()), *_EXTRA})
+    return sorted({*globals(), *registry.FUNCTIONS.get("nn.functional", ()), *_EXTRA, *_OVERRIDES})
 
 
 # ---- choosing -----------------------------------------------------------------------------------
@@ -158,22 +167,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return (
         _activation.hardsigmoid.inplace(input) if inplace else _activation.hardsigmoid.call(input)
     )
-
-
-def softplus(
-    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
-) -> Tensor:
-    """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
-    if out is not None:
-        return _activation.softplus.out(input, beta, threshold, out=out)
-    return _activation.softplus.call(input, beta, threshold)
-
-
-def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
-    if out is not None:
-        return _activation.log_sigmoid.out(input, out=out)
-    return _activation.log_sigmoid.call(aten.contiguous(input))  # row-major, as PyTorch's result
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
@@ -453,6 +446,8 @@ def adaptive_max_pool3d_with_indices(
 def _unpool(
     n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, size: Any
 ) -> Tensor:
+    for name, v in {"kernel_size": kernel_size, "stride": stride, "padding": padding}.items():
+        check_ints(f"max_unpool{n}d", name, v)
     kernel, stride, padding = (
         (v,) * n if isinstance(v, int) else tuple(v)
         for v in (kernel_size, kernel_size if stride is None else stride, padding)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -265,3 +266,34 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
             # The shuffle comes from the default generator, as in PyTorch.
             values[aten.randperm(rows)._a[:zeros], j] = 0
         return tensor.copy_(wrap(values))
+
+
+def _old_name(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The name without underscore that `fn` had before PyTorch 0.4."""
+    new = fn.__name__
+    old = new[:-1]
+
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return fn(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = old
+    deprecated.__doc__ = f"Deprecated: the old name of `{new}`."
+    return deprecated
+
+
+uniform = _old_name(uniform_)
+normal = _old_name(normal_)
+constant = _old_name(constant_)
+eye = _old_name(eye_)
+dirac = _old_name(dirac_)
+xavier_uniform = _old_name(xavier_uniform_)
+xavier_normal = _old_name(xavier_normal_)
+kaiming_uniform = _old_name(kaiming_uniform_)
+kaiming_normal = _old_name(kaiming_normal_)
+orthogonal = _old_name(orthogonal_)
+sparse = _old_name(sparse_)

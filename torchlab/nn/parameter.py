@@ -33,10 +33,17 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> A
             f"Parameter data has to be a Tensor, but got {type(data).__name__}; make one with "
             "torch.tensor(...)"
         )
-    if type(data) is Tensor or isinstance(data, Parameter):
+    if type(data) is Tensor or issubclass(type(data), Parameter):
         return _share(cls, data).requires_grad_(requires_grad)
     # A subclass of Tensor stays what it is and is marked: modules register it as a parameter.
-    marked = _share(type(data), data).requires_grad_(requires_grad)
+    marked = data.detach().requires_grad_(requires_grad)
+    if type(marked) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that"
+            f" detach() returns an instance of the same type, but return type"
+            f" {type(marked).__name__} was found instead. To use the type as a Parameter, please"
+            " correct the detach() semantics defined by its __torch_dispatch__() implementation."
+        )
     marked._is_param = True
     return marked
 

@@ -48,7 +48,7 @@ def enter(obj: Any, module: str, name: str) -> Any:
     return obj
 
 
-for _d in dt.ALL:
+for _d in (*dt.ALL, *dt.QUANTIZED):
     enter(_d, THEIRS, _d.name)
 enter(StorageBase, THEIRS, "StorageBase")
 enter(UntypedStorage, "torch.storage", "UntypedStorage")
@@ -115,6 +115,15 @@ def is_torch(module: str) -> bool:
     return module == THEIRS or module.startswith(THEIRS + ".")
 
 
+# What PyTorch's built-in functions and methods are attributes of.
+_OWNERS = {
+    ("torch._C", "_VariableFunctionsClass"): None,
+    ("torch._C", "_VariableFunctions"): None,
+    ("torch._C", "TensorBase"): "Tensor",
+    ("torch._C", "_TensorBase"): "Tensor",
+}
+
+
 def find(module: str, name: str) -> Any:
     """torchlab's object of a PyTorch name.
 
@@ -124,6 +133,10 @@ def find(module: str, name: str) -> Any:
     found = _files_only.get((module, name))
     if found is not None:
         return found
+    if (module, name) in _OWNERS:
+        face = sys.modules[OURS]
+        owner = _OWNERS[module, name]
+        return face if owner is None else getattr(face, owner)
     path = OURS + module[len(THEIRS) :]
     while path:
         place = _module(path)

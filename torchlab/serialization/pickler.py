@@ -17,20 +17,20 @@ from typing import Any
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import layout as Layout
-from torchlab._core.lazy import lazy
-from torchlab._core.storages import TYPED, TypedStorage, UntypedStorage, typed
+from torchlab._core.generator import Generator
+from torchlab._core.ops._quantized import qscheme
+from torchlab._core.storages import TypedStorage, UntypedStorage
 from torchlab._core.tape import HookDict
 from torchlab._core.tensor import Size, Tensor
 from torchlab.serialization import rebuild
 from torchlab.serialization.locations import location_tag
-from torchlab.serialization.names import enter, on_disk
+from torchlab.serialization.names import on_disk
+from torchlab.serialization.storage_classes import BY_DTYPE
 
 PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
-_foreign = lazy("pickle")
 _WASTE_FROM, _WASTE_RATIO = 1 << 16, 8
-for _name, _class in TYPED.items():
-    enter(_class, "torch", _name)
 
 
 class Saved:
@@ -44,10 +44,14 @@ class Saved:
 
 
 class Storages:
-    """The storages that an object refers to, each once."""
+    """The storages that an object refers to, each once.
 
-    def __init__(self) -> None:
+    old_format: there, a reference has a sixth part, None.
+    """
+
+    def __init__(self, old_format: bool = False) -> None:
         self.found: dict[Any, Saved] = {}
+        self._tail = (None,) if old_format else ()
 
     def add(self, storage: UntypedStorage, dtype: dt.dtype, used: int | None = None) -> Saved:
         """Enter a storage, seen as elements of `dtype`. Two objects over the same bytes are one."""
@@ -70,11 +74,11 @@ class Storages:
         """What the pickle has instead of a storage."""
         if type(obj) is TypedStorage:
             dtype, raw = obj._dtype, obj._untyped_storage
-            return self._reference(TYPED[f"{dtype.scalar_name}Storage"], raw, dtype, None)
+            return self._reference(BY_DTYPE[dtype], raw, dtype, None)
         if type(obj) is UntypedStorage:
             return self._reference(UntypedStorage, obj, dt.uint8, None)
         if type(obj) is _Part:
-            kind = TYPED.get(f"{obj.dtype.scalar_name}Storage")
+            kind = BY_DTYPE.get(obj.dtype)
             if kind is None or obj.dtype in rebuild._WITHOUT_STORAGE_TYPE:
                 return self._reference(UntypedStorage, obj.storage, dt.uint8, obj.used)
             return self._reference(kind, obj.storage, obj.dtype, obj.used)
@@ -83,7 +87,7 @@ class Storages:
     def _reference(self, kind: Any, raw: Any, dtype: dt.dtype, used: int | None) -> Any:
         saved = self.add(raw, dtype, used)
         numel = raw.nbytes() // dtype.itemsize
-        return ("storage", kind, saved.key, location_tag(raw), numel)
+        return ("storage", kind, saved.key, location_tag(raw), numel, *self._tail)
 
     def warn_of_waste(self) -> None:
         """Say so if views take along far more than they show."""
@@ -108,9 +112,6 @@ class _Part:
         self.used = t._a.size * t._k.itemsize
 
 
-_TENSOR_REDUCE: dict[type, Any] = {}
-
-
 def _takes_over(t: Any) -> bool:
     """Whether the class leaves it to us how its objects are pickled."""
     own = type(t).__reduce_ex__
@@ -126,12 +127,15 @@ def _reduce(obj: Any) -> Any:
     cls = type(obj)
     if cls is Size:
         return Size, (tuple(obj),)
-    if cls is dt.dtype:
-        return obj.name
+    if cls is dt.dtype or cls is qscheme:
+        return str(obj).rpartition(".")[2]
     if cls is devices.device:
         return devices.device, (obj.type,) if obj.index is None else (obj.type, obj.index)
     if issubclass(cls, Layout):
         return rebuild.get_layout, (str(obj),)
+    if cls is Generator and obj.device is devices.cpu:
+        state = aten.from_numpy(obj.get_state())
+        return Generator, (obj.device,), (obj.initial_seed(), None, state)
     if cls is HookDict:
         return OrderedDict, (), None, None, iter(obj.items())
     return NotImplemented
@@ -193,11 +197,12 @@ def dump(obj: Any, storages: Storages, pickle_module: Any, protocol: int) -> byt
             return storages.persistent_id(obj)
 
         def reducer_override(self, obj: Any) -> Any:
-            made = _reduce(obj) if type(obj) is not dt.dtype else NotImplemented
+            known = type(obj) in (dt.dtype, qscheme)  # by their own __reduce__
+            made = NotImplemented if known else _reduce(obj)
             return inner(self, obj) if made is NotImplemented and inner is not None else made
 
     Foreign(out, protocol=protocol).dump(obj)
     return out.getvalue()
 
 
-__all__ = ["Pickler", "Saved", "Storages", "dump", "typed"]
+__all__ = ["Pickler", "Saved", "Storages", "dump"]

@@ -9,7 +9,10 @@ Source: https://docs.pytorch.org/docs/2.13/notes/serialization.html
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,19 @@ from torchlab._core import layout as shapes
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import layout as Layout
 from torchlab._core.formats import named
+from torchlab._core.generator import Generator
 from torchlab._core.kind import cpu_kind
+from torchlab._core.ops._quantized import (
+    FLOAT_QPARAMS,
+    PER_CHANNEL,
+    PER_CHANNEL_SYMMETRIC,
+    PER_TENSOR,
+    PER_TENSOR_SYMMETRIC,
+    Quantizer,
+    around,
+)
 from torchlab._core.storages import TypedStorage, UntypedStorage
-from torchlab._core.tape import AccumulateGrad, edge_of, geometry
+from torchlab._core.tape import AccumulateGrad, edge_of, geometry, storage_of
 from torchlab._core.tensor import Size, Tensor, strides_of
 from torchlab.nn.parameter import Parameter, is_parameter
 from torchlab.serialization.names import enter
@@ -112,8 +125,10 @@ def _marked(t: Tensor, metadata: Any) -> Tensor:
     if not isinstance(metadata, dict):
         raise TypeError(f"tensor in file: metadata is a {type(metadata).__name__}, not a dict")
     for name, wanted in metadata.items():
-        if name not in ("conj", "neg"):
+        if type(name) is not str or name not in ("conj", "neg"):
             raise RuntimeError(f"tensor in file: unknown metadata of type {type(name).__name__}")
+        if name == "conj" and not t._k.dtype.is_complex:
+            raise RuntimeError("tensor in file: the conjugate bit of a tensor that is not complex")
         if _flag(wanted, f"metadata '{name}'"):
             t = aten.conj(t) if name == "conj" else aten._neg_view(t)
     return t
@@ -186,7 +201,8 @@ def rebuild_parameter_with_state(
 
 def rebuild_from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or with attributes. `func` makes the plain tensor."""
-    if func not in PLAIN:
+    # By identity: `==` of what a file brings may be a tensor's.
+    if not any(func is f for f in PLAIN):
         raise RuntimeError("tensor in file: its maker is none of the functions that make tensors")
     if not isinstance(type, _Type) or not issubclass(type, Tensor):
         raise TypeError("tensor in file: its class is no subclass of torch.Tensor")
@@ -225,12 +241,14 @@ def set_state(t: Any, state: Any) -> Any:
 
 def get_layout(name: Any) -> Any:
     """The layout of that name, "torch.sparse_coo" say."""
+    if type(name) is not str:
+        raise TypeError(f"layout in file: a {type(name).__name__} instead of its name")
     try:
         found = named(name)
-    except (KeyError, TypeError):
+    except KeyError:
         found = None
     if not isinstance(found, Layout):
-        raise KeyError(f"unknown layout in file: {name!r:.60}")
+        raise KeyError(f"unknown layout in file: {name[:60]!r}")
     return found
 
 
@@ -244,21 +262,108 @@ def rebuild_sparse(layout: Any, data: Any) -> Any:
             raise RuntimeError(f"sparse tensor in file: {len(data)} components")
         coalesced = data[3] if len(data) == 4 else None
         indices, values, size = _tensor(data[0]), _tensor(data[1]), _whole(data[2], "size")
-        made = aten.sparse_coo_tensor(indices, values, size, check_invariants=True)
-        if coalesced is not None and _flag(coalesced, "is_coalesced"):
-            _check_coalesced(indices, size)
+        made = aten.sparse_coo_tensor(indices, values, size, check_invariants=False)
+        sorted_once = coalesced is not None and _flag(coalesced, "is_coalesced")
+        if sorted_once:
             made._a.coalesced = True
+
+        def check_coo() -> None:
+            aten.sparse_coo_tensor(indices, values, size, check_invariants=True)
+            if sorted_once:
+                _check_coalesced(indices)
+
+        _now_or_later(check_coo)
         return made
     if name == "torch.strided" or len(data) != 4:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
     compressed, plain, values = (_tensor(x) for x in data[:3])
     size = _whole(data[3], "size")
-    return aten.sparse_compressed_tensor(
-        compressed, plain, values, size, layout=layout, check_invariants=True
-    )
+
+    def make(check: bool) -> Any:
+        return aten.sparse_compressed_tensor(
+            compressed, plain, values, size, layout=layout, check_invariants=check
+        )
+
+    _now_or_later(lambda: make(True))
+    return make(False)
 
 
-def _check_coalesced(indices: Tensor, size: tuple[int, ...]) -> None:
+class _Later(threading.local):
+    checks: list[Callable[[], Any]] | None = None
+
+
+_later = _Later()
+
+
+def _now_or_later(check: Callable[[], Any]) -> None:
+    if _later.checks is None:
+        check()
+    else:
+        _later.checks.append(check)
+
+
+@contextlib.contextmanager
+def checking_later() -> Iterator[list[Callable[[], Any]]]:
+    """Inside, checks that look at elements are collected, for files in which these come last. If
+    there were any, the object has to be made again when the elements are there."""
+    before = _later.checks
+    checks: list[Callable[[], Any]] = []
+    _later.checks = checks
+    try:
+        yield checks
+    finally:
+        _later.checks = before
+
+
+def rebuild_quantized(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, quantizer_params: Any,
+    requires_grad: Any, backward_hooks: Any,
+) -> Any:  # fmt: skip
+    """A quantized tensor: its codes lie in the storage."""
+    s = _typed(storage)
+    codes = _CODES.get(s._dtype)
+    if codes is None:
+        raise TypeError(f"quantized tensor in file: its storage is of {s._dtype}")
+    raw = s._untyped_storage
+    if raw.device is not devices.cpu:
+        raise NotImplementedError("quantized tensors are there for the CPU only")
+    t = _over(raw, codes, storage_offset, size, stride)
+    return _finished(around(t, _quantizer(quantizer_params, t)), requires_grad)
+
+
+def _quantizer(params: Any, codes: Tensor) -> Quantizer:
+    scheme = params[0] if isinstance(params, tuple) and params else None
+    if not any(scheme is x for x in SCHEMES):
+        raise TypeError("quantized tensor in file: it has no scheme")
+    rest = params[1:]
+    if len(rest) == 2:
+        scale, zero = rest
+        if type(scale) is not float or type(zero) is not int or scheme is not PER_TENSOR:
+            raise TypeError("quantized tensor in file: expected a scale and a zero point")
+        return Quantizer(scheme, scale, zero)
+    if len(rest) != 3 or scheme not in (PER_CHANNEL, FLOAT_QPARAMS):
+        raise TypeError("quantized tensor in file: expected scales, zero points and an axis")
+    scales, zeros, axis = _tensor(rest[0]), _tensor(rest[1]), rest[2]
+    shape = codes._a.shape
+    if type(axis) is not int or not 0 <= axis < len(shape):
+        raise RuntimeError("quantized tensor in file: its axis is not one of its dims")
+    if scales._a.shape != (shape[axis],) or zeros._a.shape != (shape[axis],):
+        raise RuntimeError("quantized tensor in file: it has not one scale for each channel")
+    if zeros._k.dtype.is_floating_point:  # the files of PyTorch do not tell these apart by name
+        scheme = FLOAT_QPARAMS
+    _now_or_later(lambda: None)  # the scales are copied: they have to be there
+    kinds = (np.float32, np.float32) if scheme is FLOAT_QPARAMS else (np.float64, np.int64)
+    a, b = (np.array(x._a, kind) for x, kind in zip((scales, zeros), kinds, strict=True))
+    return Quantizer(scheme, a, b, axis)
+
+
+_CODES = {dt.qint8: dt.int8, dt.quint8: dt.uint8, dt.qint32: dt.int32}
+SCHEMES = (
+    PER_TENSOR, PER_CHANNEL, PER_TENSOR_SYMMETRIC, PER_CHANNEL_SYMMETRIC, FLOAT_QPARAMS,
+)  # fmt: skip
+
+
+def _check_coalesced(indices: Tensor) -> None:
     """Operators rely on it: sorted, and each index once."""
     a = indices._a
     later = np.zeros(max(a.shape[1] - 1, 0), bool)
@@ -281,7 +386,7 @@ def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) ->
 
 PLAIN = (
     rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter,
-    rebuild_parameter_with_state, rebuild_sparse, rebuild_on_device,
+    rebuild_parameter_with_state, rebuild_sparse, rebuild_on_device, rebuild_quantized,
 )  # fmt: skip
 for _function, _name in (
     (rebuild_tensor, "_rebuild_tensor"),
@@ -291,11 +396,15 @@ for _function, _name in (
     (rebuild_parameter, "_rebuild_parameter"),
     (rebuild_parameter_with_state, "_rebuild_parameter_with_state"),
     (rebuild_sparse, "_rebuild_sparse_tensor"),
+    (rebuild_quantized, "_rebuild_qtensor"),
     (rebuild_on_device, "_rebuild_device_tensor_from_cpu_tensor"),
 ):
     enter(_function, "torch._utils", _name)
 enter(rebuild_from_type, "torch._tensor", "_rebuild_from_type_v2")
 enter(get_layout, "torch.serialization", "_get_layout")
+for _scheme in SCHEMES:
+    enter(_scheme, "torch", str(_scheme).rpartition(".")[2])
+enter(Generator, "torch._C", "Generator")
 enter(Tensor, "torch", "Tensor")
 enter(Size, "torch", "Size")
 enter(devices.device, "torch", "device")
@@ -324,8 +433,9 @@ def _state(t: Any) -> Any:
 
 
 def bare(t: Tensor) -> Tensor:
-    """The plain strided tensor over the same memory, without history or attributes."""
-    r: Any = _new(Tensor)
+    """The plain strided tensor over the same memory (a bit that it has stays), without history or
+    attributes."""
+    r: Any = _new(type(t) if t._exotic else Tensor)
     r._a, r._k, r._s = t._a, t._k, t.untyped_storage()._storage
     r._e = r._v = r._g = None
     return r
@@ -342,15 +452,32 @@ _WITHOUT_STORAGE_TYPE = frozenset(
 )  # fmt: skip
 
 
+def _geometry(t: Any) -> Any:
+    """(shape, strides, offset) in the storage; of tensors with bits, those of their memory."""
+    memory = getattr(t._a, "memory", None)
+    if memory is not None:
+        at = memory.__array_interface__["data"][0] if memory.size else storage_of(t).address
+        offset = (at - storage_of(t).address) // t._k.itemsize
+        return memory.shape, tuple(t.stride()), offset
+    if t._a.size == 0:
+        return t._a.shape, strides_of(t), 0
+    return geometry(t)
+
+
 def _plain(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
     """(maker, arguments) of a strided tensor; `storage(t)` gives what stands for its storage."""
     wants = edge_of(t) is not None
     if t._k.device.type == "meta":
         return rebuild_meta_tensor, (t._k.dtype, tuple(t.shape), strides_of(t), wants)
-    shape, strides, offset = geometry(t)
-    if t._a.size == 0:
-        strides = strides_of(t)
-    place = (storage(t), offset, tuple(shape), tuple(strides), wants, OrderedDict())
+    shape, strides, offset = _geometry(t)
+    place: tuple[Any, ...] = (
+        storage(t),
+        offset,
+        tuple(shape),
+        tuple(strides),
+        wants,
+        OrderedDict(),
+    )
     if t._k.dtype in _WITHOUT_STORAGE_TYPE:
         return rebuild_tensor_v3, (*place, t._k.dtype, *_metadata(t))
     return rebuild_tensor_v2, (*place, *_metadata(t))
@@ -365,6 +492,18 @@ def _sparse(t: Any) -> tuple[Any, tuple[Any, ...]]:
     return rebuild_sparse, (p.layout, data)
 
 
+def _quantized(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
+    q = t._a.quantizer
+    shape, strides, offset = _geometry(t._a.codes)
+    if q.per_tensor:
+        params: tuple[Any, ...] = (q.scheme, float(q.scale), int(q.zero_point))
+    else:
+        scales, zeros = aten.q_per_channel_scales(t), aten.q_per_channel_zero_points(t)
+        params = (PER_CHANNEL, scales, zeros, q.axis)
+    place = (storage(t), offset, tuple(shape), tuple(strides))
+    return rebuild_quantized, (*place, params, edge_of(t) is not None, OrderedDict())
+
+
 def reduce_tensor(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
     """(function, arguments) that make the tensor again."""
     if is_parameter(t):
@@ -373,11 +512,13 @@ def reduce_tensor(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
         data = t.data if t._exotic else bare(t)
         if type(t) not in (Tensor, Parameter) and not isinstance(t, Parameter) and not t._exotic:
             data = data.as_subclass(type(t))
-        first = (data, edge_of(t) is not None, OrderedDict())
+        first: tuple[Any, ...] = (data, edge_of(t) is not None, OrderedDict())
         if state:
             return rebuild_parameter_with_state, (*first, state)
         return rebuild_parameter, first
-    if t._exotic:
+    if t.is_quantized:
+        return _quantized(t, storage)
+    if t._exotic and not getattr(t, "strided", False):
         made = _sparse(t)
         if edge_of(t) is not None and type(edge_of(t)) is not AccumulateGrad:
             raise RuntimeError(
@@ -387,6 +528,7 @@ def reduce_tensor(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
         return made
     maker, arguments = _plain(t, storage)
     state = _state(t)
-    if type(t) is Tensor and not state:
+    cls = Tensor if t._exotic else type(t)
+    if cls is Tensor and not state:
         return maker, arguments
-    return rebuild_from_type, (maker, type(t), arguments, state or None)
+    return rebuild_from_type, (maker, cls, arguments, state or None)

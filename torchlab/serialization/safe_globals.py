@@ -22,6 +22,7 @@ from torchlab._core.tensor import Size, Tensor
 from torchlab.nn.parameter import Parameter
 from torchlab.serialization import rebuild
 from torchlab.serialization.names import on_disk
+from torchlab.serialization.storage_classes import CLASSES, StorageType
 
 Entry = Any  # an object, or (object, "the.name.it.has.in.files")
 _added: dict[Any, None] = {}  # in the order in which they were added
@@ -133,47 +134,23 @@ def _from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
     return rebuild.rebuild_from_type(func, type, args, state)
 
 
-GUARDED: dict[int, tuple[Any, Callable[..., Any]]] = {
-    id(obj): (obj, guard)
-    for obj, guard in (
-        (OrderedDict, _ordered_dict),
-        (Counter, _counter),
-        (set, _set),
-        (bytearray, _bytearray),
-        (complex, _complex),
-        (codecs.encode, _bytes_of),
-        (Size, _size),
-        (devices.device, _device),
-        (Tensor, _dtype_of_tensor),
-        (Parameter, _parameter),
-        (rebuild.rebuild_from_type, _from_type),
-        (rebuild.get_layout, rebuild.get_layout),
-        *((f, f) for f in rebuild.PLAIN),
-    )
-}
+_GUARDS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (OrderedDict, _ordered_dict),
+    (Counter, _counter),
+    (set, _set),
+    (bytearray, _bytearray),
+    (complex, _complex),
+    (codecs.encode, _bytes_of),
+    (Size, _size),
+    (devices.device, _device),
+    (Tensor, _dtype_of_tensor),
+    (Parameter, _parameter),
+    (rebuild.rebuild_from_type, _from_type),
+    (rebuild.get_layout, rebuild.get_layout),
+    *((f, f) for f in rebuild.PLAIN),
+)
+GUARDED = {id(obj): (obj, guard) for obj, guard in _GUARDS}
 """By identity of the object that a file names: how a file may call it."""
-
-
-class StorageType:
-    """A class of typed storages as files name it: `StorageType("FloatStorage").dtype`."""
-
-    def __init__(self, name: str) -> None:
-        found = storages.TYPED.get(name)
-        if found is None:
-            raise KeyError(f"no class of storages is called {name!r:.60}")
-        self._dtype = found.dtype
-        self.name = name
-
-    @property
-    def dtype(self) -> dt.dtype:
-        """The type of its elements."""
-        return self._dtype
-
-    def __str__(self) -> str:
-        return f"StorageType(dtype={self.dtype})"
-
-
-StorageType.__module__ = "torchlab.serialization"
 
 
 def _defaults() -> dict[str, Any]:
@@ -193,12 +170,13 @@ def _defaults() -> dict[str, Any]:
         "torch.serialization._get_layout": rebuild.get_layout,
         "torch._tensor._rebuild_from_type_v2": rebuild.rebuild_from_type,
     }
-    for d in dt.ALL:
+    for scheme in rebuild.SCHEMES:
+        found[str(scheme)] = scheme
+    for d in (*dt.ALL, *dt.QUANTIZED):
         found[f"torch.{d.name}"] = d
-    for name in storages.TYPED:
+    for name in CLASSES:
         found[f"torch.{name}"] = StorageType(name)
-        if name not in ("ComplexFloatStorage", "ComplexDoubleStorage") or True:
-            found[f"torch.cuda.{name}"] = StorageType(name)
+        found[f"torch.cuda.{name}"] = StorageType(name)
     for f in rebuild.PLAIN:
         place = on_disk(f)
         assert place is not None

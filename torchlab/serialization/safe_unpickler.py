@@ -163,8 +163,7 @@ class SafeUnpickler:
         found = self._callable.get(id(function))
         if found is None or found[0] is not function:
             raise UnpicklingError(
-                "Trying to call reduce for unrecognized function of type"
-                f" {type(function).__name__}"
+                f"Trying to call reduce for unrecognized function of type {type(function).__name__}"
             )
         if not isinstance(args, tuple):
             raise UnpicklingError(f"a call with {type(args).__name__} instead of a tuple")
@@ -212,12 +211,9 @@ class SafeUnpickler:
         pid = self._pop()
         if type(pid) is not tuple or not pid:
             raise UnpicklingError(f"saved_id must be a tuple, got {type(pid).__name__}")
-        if pid[0] != "storage":
-            raise UnpicklingError(
-                f"Only persistent_load of storage is allowed, but got {str(pid[0])[:60]!r}"
-                if type(pid[0]) is str
-                else "Only persistent_load of storage is allowed"
-            )
+        if type(pid[0]) is not str or pid[0] != "storage":
+            got = pid[0][:60] if type(pid[0]) is str else type(pid[0])
+            raise UnpicklingError(f"Only persistent_load of storage is allowed, but got {got}")
         if self._persistent is None:
             raise UnpicklingError("a storage in a pickle that has no storages")
         self.stack.append(self._persistent(pid))
@@ -371,13 +367,14 @@ _CHECK = (
     " weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
 )
 SCRIPT_ARCHIVE = (
-    f"Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. {_CHANGED}"
+    "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``."
+    f" {_CHANGED}"
 )
 
 
 def explain(message: str) -> str:
     """PyTorch's text around what went wrong with `weights_only=True`."""
-    if "was not an allowed global" in message or "Can only build" in message:
+    if "was not an allowed global" in message:
         return (
             "Weights only load failed. This file can still be loaded, to do so you have two"
             " options, \033[1mdo those steps only if you trust the source of the checkpoint\033[0m."

@@ -85,7 +85,9 @@ class ZipReader:
             with zipfile.ZipFile(section) as archive:  # type: ignore[arg-type]
                 entries = archive.infolist()
         except zipfile.BadZipFile as e:
-            raise corrupt("reading zip archive", f"failed finding central directory ({e})") from None
+            raise corrupt(
+                "reading zip archive", f"failed finding central directory ({e})"
+            ) from None
         except (struct.error, NotImplementedError, ValueError, OSError, EOFError) as e:
             raise corrupt("reading zip archive", f"its directory is damaged ({e})") from None
         self._check(entries)
@@ -192,7 +194,7 @@ class ZipReader:
         """Read a record into a writable array of uint8 that has its size."""
         e = self._find(name)
         self._file.seek(self.offset(name))
-        view = memoryview(out)
+        view: memoryview = out.data.cast("B") if out.size else memoryview(b"")
         if e.compress_type == zipfile.ZIP_STORED:
             fill(self._file, view, f"reading file {name[:200]}")
             return

@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 ALIGNMENT = 64
 _LIMIT = 0xFFFFFFFF  # sizes and offsets from here on need zip64 fields
-_FLAGS = 0x0808  # sizes follow the data; names are UTF-8
+_UTF8, _SIZES_FOLLOW = 0x0800, 0x0008
 _CHUNK = 1 << 24
 
 
@@ -32,7 +33,7 @@ class ZipWriter:
         self._prefix = prefix
         self._crc32 = crc32
         self._at = 0
-        self._entries: list[tuple[bytes, int, int, int]] = []  # name, crc, size, offset
+        self._entries: list[tuple[bytes, int, int, int, int]] = []  # name, flags, crc, size, offset
         self._digest = hashlib.sha256()
 
     def _write(self, data: Any) -> None:
@@ -51,29 +52,42 @@ class ZipWriter:
         `identify`: whether it counts for the archive's identity.
         """
         raw = memoryview(data).cast("B") if len(memoryview(data)) else memoryview(b"")
+        size = len(raw)
+        parts = (raw[i : i + _CHUNK] for i in range(0, size, _CHUNK))
+        self._record(name, size, parts, identify)
+
+    def blank(self, name: str, size: int) -> None:
+        """Add a record of zeros."""
+        zeros = memoryview(bytes(min(size, _CHUNK)))
+        parts = (zeros[: min(_CHUNK, size - i)] for i in range(0, size, _CHUNK))
+        self._record(name, size, parts, True)
+
+    def _record(self, name: str, size: int, parts: Iterator[Any], identify: bool) -> None:
         path = f"{self._prefix}/{name}".encode()
-        offset, size = self._at, len(raw)
+        offset = self._at
         extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= _LIMIT else b""
         start = offset + 30 + len(path) + len(extra) + 4
         pad = ALIGNMENT - start % ALIGNMENT if start % ALIGNMENT else 0
         extra += b"FB" + struct.pack("<H", pad) + b"Z" * pad
         seen = _LIMIT if size >= _LIMIT else 0
+        flags = _UTF8 | (_SIZES_FOLLOW if size else 0)
         self._write(
             struct.pack(
-                "<4sHHHHHIIIHH", b"PK\3\4", 0, _FLAGS, 0, 0, 0, 0, seen, seen, len(path),
+                "<4sHHHHHIIIHH", b"PK\3\4", 0, flags, 0, 0, 0, 0, seen, seen, len(path),
                 len(extra),
             )
             + path
             + extra
         )  # fmt: skip
         crc = 0
-        for i in range(0, size, _CHUNK):
-            part = raw[i : i + _CHUNK]
+        for part in parts:
             if self._crc32:
                 crc = zlib.crc32(part, crc)
             self._write(part)
-        self._write(struct.pack("<4sI" + ("QQ" if seen else "II"), b"PK\7\x08", crc, size, size))
-        self._entries.append((path, crc, size, offset))
+        if size:
+            form = "<4sIQQ" if seen else "<4sIII"
+            self._write(struct.pack(form, b"PK\7\x08", crc, size, size))
+        self._entries.append((path, flags, crc, size, offset))
         if identify:
             self._digest.update(struct.pack("<QQ", size, crc) + name.encode() + b"\0")
 
@@ -85,7 +99,7 @@ class ZipWriter:
     def close(self) -> None:
         """Write the directory."""
         begin = self._at
-        for path, crc, size, offset in self._entries:
+        for path, flags, crc, size, offset in self._entries:
             wide = b""
             if size >= _LIMIT:
                 wide += struct.pack("<QQ", size, size)
@@ -96,7 +110,7 @@ class ZipWriter:
             n, where = min(size, _LIMIT), min(offset, _LIMIT)
             self._write(
                 struct.pack(
-                    "<4sHHHHHHIIIHHHHHII", b"PK\1\2", 0, 0, _FLAGS, 0, 0, 0, crc, n, n, len(path),
+                    "<4sHHHHHHIIIHHHHHII", b"PK\1\2", 0, 0, flags, 0, 0, 0, crc, n, n, len(path),
                     len(wide), 0, 0, 0, 0, where,
                 )
                 + path

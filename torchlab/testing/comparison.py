@@ -24,6 +24,9 @@ TOLERANCES: dict[str, tuple[float, float]] = {
     "float32": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
     "complex64": (1.3e-6, 1e-5),
+    "quint8": (1.3e-6, 1e-5),
+    "qint8": (1.3e-6, 1e-5),
+    "qint32": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
 """(rtol, atol) by dtype; all other types must be equal."""
@@ -253,6 +256,8 @@ def _attributes(a: Tensor, e: Tensor, rules: Rules) -> str:
         (rules.check_layout, "layout", a.layout, e.layout),
         (True, "stride()", *(x.stride() if rules.check_stride else () for x in (a, e))),
         (rules.check_device, "device", a.device, e.device),
+        (True, "is_quantized", a.is_quantized, e.is_quantized),
+        (a.is_quantized, "qscheme()", *(x.is_quantized and x.qscheme() for x in (a, e))),
         (rules.check_dtype, "dtype", a.dtype, e.dtype),
     ]
     for wanted, name, x, y in checks:
@@ -278,6 +283,9 @@ def _values(a: Tensor, e: Tensor, rules: Rules, dtypes: tuple[dt.dtype, ...]) ->
     if a.is_meta or e.is_meta:  # no values
         return ""
     rtol, atol = rules.tolerances(*dtypes)
+    if a.is_quantized:
+        pair = aten.dequantize(a), aten.dequantize(e)
+        return _strided(*pair, rtol, atol, rules.equal_nan, "Quantized tensor-likes")
     if a._exotic:
         return _sparse(a, e, rtol, atol, rules.equal_nan)
     return _strided(a, e, rtol, atol, rules.equal_nan, "Tensor-likes")

@@ -163,5 +163,3 @@ def return_and_correct_aliasing(func: OpOverload, args: Any, kwargs: Any, out: A
     if not facts:
         return out
     return type(out)(corrected(f, v) for f, v in zip(facts, out, strict=True))
-
-

@@ -237,6 +237,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "diff": [(F((2, 5)), 2)],
     "view": [(F(), (3, 2)), (F((0, 3)), (3, 0))],
     "_unsafe_view": [(F(), (6,))],
+    "_reshape_alias": [(F(), (6,))],
     "reshape": [(F(), (3, -1))],
     "unflatten": [(F((2, 6)), 1, (2, 3))],
     "permute": [(F((2, 3, 1)), (2, 0, 1))],

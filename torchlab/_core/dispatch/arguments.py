@@ -44,7 +44,7 @@ def _is_int(v: Any) -> bool:
         return v._a.ndim == 0
     if isinstance(v, (bool, np.bool_)):
         return False
-    return hasattr(v, "__index__") or not isinstance(v, (str, bytes, float, complex, Sequence))
+    return hasattr(v, "__index__")
 
 
 def _is_float(v: Any) -> bool:
@@ -56,7 +56,8 @@ def _is_number(v: Any) -> bool:
 
 
 def _is_bool(v: Any) -> bool:
-    return isinstance(v, (bool, np.bool_, Tensor)) or not isinstance(v, (int, float, str, Sequence))
+    plain = isinstance(v, (int, float, str, Sequence)) and not isinstance(v, bool)
+    return hasattr(v, "__bool__") and not plain
 
 
 def _is_dtype(v: Any) -> bool:
@@ -109,6 +110,57 @@ def check_arguments(op: Any, args: Sequence[Any], first: int = 1) -> None:
             wrong(op.name, a, i, many if a.type.list else one, v)
 
 
+def check_value(name: str, argument: str, position: int, kind: str, v: Any) -> None:
+    """TypeError if `v` is no `kind` ("bool", "int", "float", "str") for a function of Python's."""
+    test, one, _ = _KINDS[kind]
+    if not test(v) and not (kind == "int" and isinstance(v, Tensor)):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be {one}, not"
+            f" {type(v).__name__}"
+        )
+
+
+def check_tensor(name: str, argument: str, v: Any, position: int = 1) -> None:
+    """TypeError if `v` is no tensor."""
+    if not isinstance(v, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not"
+            f" {type(v).__name__}"
+        )
+
+
+def check_ints(name: str, argument: str, v: Any) -> None:
+    """TypeError if `v` is neither an int nor a sequence of ints (None may stand for any)."""
+    for x in v if isinstance(v, (tuple, list)) else (v,):
+        if x is not None and not (type(x) is int or _is_int(x)) or type(x) is object:
+            raise TypeError(
+                f"{name}(): argument '{argument}' must be tuple of ints, not {type(v).__name__}"
+            )
+
+
+_LITERALS = ("invalid literal for int()", "could not convert string to float")
+
+
+def explain(error: Exception, name: str, given: dict[str, Any]) -> None:
+    """Raise the TypeError behind the `error` of a function of Python's, if it is one: an argument
+    was used as a tensor, a dtype or a number that it is not."""
+    if isinstance(error, AttributeError):
+        obj = error.obj
+        if obj is None or isinstance(obj, (Tensor, dt.dtype)):
+            return
+    elif not isinstance(error, ValueError) or not str(error).startswith(_LITERALS):
+        return
+    for i, (n, v) in enumerate(given.items(), 1):
+        for x in (v, *v) if isinstance(v, (tuple, list)) else (v,):
+            if x is error.obj if isinstance(error, AttributeError) else isinstance(x, str):
+                wanted = "torch.dtype" if n == "dtype" else "Tensor"
+                wanted = wanted if isinstance(error, AttributeError) else "number"
+                raise TypeError(
+                    f"{name}(): argument '{n}' (position {i}) must be {wanted}, not"
+                    f" {type(v).__name__}"
+                ) from None
+
+
 def _shown(a: Any) -> str:
     return "input" if a.name == "self" else a.name
 
@@ -121,4 +173,4 @@ def wrong(name: str, a: Any, i: int, wanted: str, v: Any) -> NoReturn:
     )
 
 
-__all__ = ["MISSING", "check_arguments", "missing", "wrong"]
+__all__ = ["MISSING", "check_arguments", "check_ints", "check_tensor", "check_value", "explain", "missing", "wrong"]

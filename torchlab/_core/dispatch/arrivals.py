@@ -45,8 +45,17 @@ NUMBER: dict[str, tuple[str, str, str]] = {
     **{
         f"{n}.Tensor": ("other", "Scalar", "Tensor")
         for n in (
-            "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
-            "remainder", "fmod",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "bitwise_and",
+            "bitwise_or",
+            "bitwise_xor",
+            "remainder",
+            "fmod",
         )  # fmt: skip
     },
     "mul.Tensor": ("other", "Scalar", "Tensor"),
@@ -127,7 +136,8 @@ def _from_within(op: Any) -> bool:
         if module == "torchlab._generated" and code.co_name == "apply":
             return not any(n in code.co_filename for n in _OWN)
         if module not in plumbing and module != "torchlab._generated":
-            return module.startswith("torchlab._core.") and not module.endswith("arithmetic")
+            if module != "torchlab._core.ops.arithmetic":  # `x / 2` of a user's comes through it
+                return module.startswith("torchlab._core.")
         frame = frame.f_back
     return False
 

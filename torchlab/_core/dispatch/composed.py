@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchlab._core.dispatch import modes
+from torchlab._core.dispatch import factories, modes
 from torchlab._core.dispatch.arrivals import ADAPTED, virtual
 from torchlab._core.dispatch.compute import result_dtypes
 from torchlab._core.dispatch.overload import trimmed
@@ -31,9 +31,25 @@ def composed(key: str) -> Callable[[Any], Any]:
     return declare
 
 
+def _made(name: str, args: tuple[Any, ...], facts: dict[str, Any]) -> Any:
+    """A maker as PyTorch's C++ calls it."""
+    return modes.python_ask[0](factories.overload(name, "default"), args, facts)
+
+
+@composed("_reshape_alias.default")
+def _reshape_alias(x: Any, size: Any) -> Any:
+    return OPS["view"]["default"].call(x, tuple(size))
+
+
+@composed("_reversed_cumsum.default")
+def _reversed_cumsum(x: Any, dim: int) -> Any:
+    return aten.flip(aten.cumsum(aten.flip(x, (dim,)), dim), (dim,))
+
+
 @composed("index_backward.default")
 def _index_backward(g: Any, shape: Any, indices: Any) -> Any:
-    zeros = aten.new_zeros(g, list(shape), dtype=g.dtype, layout=g.layout, device=g.device)
+    facts = {"dtype": g.dtype, "layout": g.layout, "device": g.device}
+    zeros = _made("new_zeros", (g, list(shape)), facts)
     return aten.index_put(zeros, list(indices), g, True)
 
 
@@ -47,7 +63,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     def tensor(v: Any) -> Any:
         if isinstance(v, Tensor):
             return v
-        return aten.scalar_tensor(v, dtype=made, layout=condition.layout, device=condition.device)
+        facts = {"dtype": made, "layout": condition.layout, "device": condition.device}
+        return _made("scalar_tensor", (v,), facts)
 
     return op.call(condition, tensor(x), tensor(y))
 

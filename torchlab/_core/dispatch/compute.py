@@ -20,8 +20,10 @@ from torchlab._core.tape import (
     NOGRAD,
     NORMAL,
     TLS,
+    AccumulateGrad,
     Out,
     ViewMeta,
+    base_of,
 )
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
@@ -59,6 +61,8 @@ def empty(shape: Any, dtype: dt.dtype, dev: device = cpu, strides: Any = None) -
     """An uninitialised tensor; `strides` in elements must be dense."""
     t = _new(Tensor)
     t._e = t._s = t._v = t._g = None
+    if not isinstance(dtype, dt.dtype):
+        raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if dev is cpu:
         t._a = base.empty_strided(shape, dtype.np, strides)
     else:
@@ -94,32 +98,70 @@ SCALARS: dict[Any, np.ndarray] = {}
 
 def scalar_of(value: Any, cls: type, k: Kind) -> np.ndarray:
     """A Python number as a 0-d array of kind `k`, cached (but never zero: 0.0 == -0.0)."""
-    a = scalar_array(value, k.dtype)
-    if value:
+    a = operand_array(value, k.dtype)
+    if value and (k.dtype.category != dt.INT or a == value):  # no wrapped one: others may refuse it
         if len(SCALARS) > 4096:
             SCALARS.clear()
         SCALARS[value, cls, k] = a
     return a
 
 
+_CHECKED = frozenset("clamp clamp_min clamp_max _clamp_low _clamp_high masked_fill".split())
+
+
+def operand_array(value: Any, dtype: dt.dtype, op: Any = None) -> np.ndarray:
+    """A number in a tensor's place as a 0-d array of `dtype`: an integer that does not fit wraps
+    around, but where the operator takes it as a number (its bounds, what it fills in)."""
+    if (op is None or op.name not in _CHECKED) and isinstance(value, (int, np.integer)):
+        if dtype.category == dt.INT and -_INT64 <= value < _INT64:
+            return np.array(int(value)).astype(dtype.np)
+    elif dtype.is_complex or dtype.category >= dt.FLOAT and not isinstance(value, complex):
+        with np.errstate(over="ignore"):
+            return np.array(value, dtype=dtype.np)
+    return scalar_array(value, dtype)
+
+
+_INT64 = 1 << 63
+
+
 def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
-    """The number as a 0-d array of `dtype`; integers that do not fit raise as PyTorch does."""
-    if dtype.category == dt.INT:
-        if not (isinstance(value, (int, np.integer, np.bool_, bool))):
-            value = int(value)
+    """The number as a 0-d array of `dtype`; numbers that do not fit raise as PyTorch does, but
+    negative ones wrap around in unsigned types."""
+    fits = True
+    if dtype.category in (dt.INT, dt.FLOAT) and isinstance(value, (complex, np.complexfloating)):
+        fits = value.imag == 0
+        value = value.real if fits else value
+    if not fits:
+        pass
+    elif dtype.category == dt.INT:
         bits = 8 * dtype.itemsize
-        low = -(1 << (bits - 1)) if dtype.is_signed else -(1 << bits)
-        high = (1 << (bits - 1)) if dtype.is_signed else (1 << bits)
-        if not low <= value < high:
-            raise RuntimeError(
-                f"value cannot be converted to type {dtype.name} without overflow: {value}"
-            )
-        return np.array(int(value) & ((1 << bits) - 1), np.uint64).astype(dtype.np)
-    if dtype.category == dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
+        high = (1 << (bits - dtype.is_signed)) - 1
+        low = -high - 1 if dtype.is_signed else -high
+        if not isinstance(value, (int, np.integer, np.bool_)) and not dtype.is_signed:
+            low = 0
+        if low <= value <= high:
+            return np.array(int(value) & ((1 << bits) - 1), np.uint64).astype(dtype.np)
+        fits = False
+    elif dtype in _SINGLE and not isinstance(value, (np.generic, np.ndarray)):
+        size = max(abs(value.real), abs(value.imag))
+        fits = not _MOST < size < float("inf")
+    if not fits:
         raise RuntimeError(
-            f"value cannot be converted to type {dtype.name} without overflow: {value}"
+            f"value cannot be converted to type {_C_NAMES.get(dtype, dtype.name + '_t')} without"
+            f" overflow: {value}"
         )
     return np.array(value, dtype=dtype.np)
+
+
+_MOST = float(np.finfo(np.float32).max)
+_SINGLE = (dt.float32, dt.complex64)
+_C_NAMES = {  # as PyTorch's messages have them; int64 is int64_t
+    dt.int32: "int",
+    dt.float32: "float",
+    **dict.fromkeys((dt.float64, dt.float16, dt.bfloat16), "double"),
+    dt.complex64: "c10::complex<float>",
+    dt.complex128: "c10::complex<double>",
+}
 
 
 # ---- pointwise ----------------------------------------------------------------------------------
@@ -155,16 +197,89 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
             wrapped = d if wrapped is None else dt.promote_types(wrapped, d)
     common = dt.combine(dims, zeros, wrapped)
     if promote == "default" or promote == "where":
+        if op.name == "sub" and common is not dt.bool_:
+            _refuse_bools(operands)
+        elif op.name == "lerp":
+            _refuse_mixture(operands)
+        elif op.name == "addcdiv":
+            _refuse_integer_division(operands)
+        elif common.is_complex:
+            _refuse_order(op, common)
         return common, common
     if promote == "float":
         if common.category < dt.FLOAT:
             common = dt.get_default_dtype()
         return common, common
     if promote == "bool":
+        if common.is_complex:
+            _refuse_order(op, common)
         return common, dt.bool_
     if promote == "real":
         return common, common.to_real()
     return promote(op, common)
+
+
+_ORDERED = {  # what asks for an order → the error of complex numbers, which have none
+    **dict.fromkeys(("lt", "le", "gt", "ge", "clamp_min", "clamp_max"), NotImplementedError),
+    **dict.fromkeys(("clamp", "_clamp_low", "_clamp_high"), NotImplementedError),
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), RuntimeError),
+}
+
+
+def _refuse_order(op: Any, dtype: dt.dtype) -> None:
+    error = _ORDERED.get(op.name)
+    if error is not None:
+        raise error(
+            f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{dtype.scalar_name}': complex"
+            " numbers have no order"
+        )
+
+
+def _refuse_integer_division(operands: Any) -> None:
+    if all(not isinstance(x, Tensor) or x._k.dtype.category < dt.FLOAT for x in operands[1:]):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv"
+            " will perform a true division of tensor1 and tensor2. Convert one of them with"
+            " .float()"
+        )
+
+
+def _refuse_mixture(operands: Any) -> None:
+    first = operands[0]
+    for name, x in zip(("self", "end", "weight"), operands, strict=True):
+        scalar = name == "weight" and isinstance(x, Tensor) and x._a.ndim == 0
+        if (
+            isinstance(x, Tensor)
+            and isinstance(first, Tensor)
+            and x.dtype is not first.dtype
+            and not scalar
+        ):
+            raise RuntimeError(
+                f"lerp: expected dtype {first.dtype} for `{name}` but got dtype {x.dtype}; convert"
+                " it with .to()"
+            )
+    if isinstance(first, Tensor) and first._k.dtype.category < dt.FLOAT:
+        raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{first.dtype.scalar_name}'")
+
+
+def refuse_numbers(op: Any, operands: Any) -> None:
+    """TypeError for a number where the in-place or out= form takes a tensor only."""
+    if type(op.numbers) is tuple:
+        names = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
+        for name, x in zip(names, operands, strict=True):
+            if isinstance(x, NUMBERS) and name not in op.numbers:
+                raise TypeError(
+                    f"{op.name}(): argument '{name}' must be Tensor, not {type(x).__name__}"
+                )
+
+
+def _refuse_bools(operands: Any) -> None:
+    for x in operands:
+        if (x._k.dtype is dt.bool_) if isinstance(x, Tensor) else isinstance(x, bool):
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are"
+                " trying to invert a mask, use the `~` or `logical_not()` operator instead."
+            )
 
 
 def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
@@ -174,7 +289,9 @@ def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
     found: Any = False
     if ka.fast and kb.fast and ka.dtype is not dt.bool_ and kb.dtype is not dt.bool_:
         compute, result = result_dtypes(op, (a, b))
-        if compute is result:
+        casts = all(np.can_cast(x.np, compute.np, "same_kind") for x in (ka, kb))
+        rounds = compute is not dt.float16 or op.name not in EXACT_NUMBERS or b._a.ndim > 0
+        if compute is result and casts and rounds:
             found = (compute.np, kind(result))
     plans[ka, kb, not a._a.ndim, not b._a.ndim] = found
     return found
@@ -229,9 +346,12 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     if not all(t._k.contiguous for t in tensors):
         if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
             return exotic_into[0](op, operands, values, out)
-        strides = layout.ti_output_strides(
-            shape, [t._a.shape for t in tensors], [strides_of(t) for t in tensors]
-        )
+        if op.promote == "masked_fill":  # a row-major copy that is then filled
+            strides = layout.contiguous_strides(shape)
+        else:
+            strides = layout.ti_output_strides(
+                shape, [t._a.shape for t in tensors], [strides_of(t) for t in tensors]
+            )
     if dev.type == "meta":
         return _meta(shape, result, dev, strides)
     backend = base.backend(dev)
@@ -242,7 +362,8 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     widen = (
         compute.is_floating_point and compute.itemsize <= 2 and not getattr(kernel, "exact", False)
     )
-    if widen and not (ufunc and compute is dt.float16):
+    exact_number = widen and op.name in EXACT_NUMBERS and _is_number(operands[1])
+    if widen and (exact_number or not (ufunc and compute is dt.float16)):
         np_compute = np.dtype(np.float32)
     from_ints = op.promote == "float" and compute is dt.float32 and _all_exact(operands)
     if from_ints:  # correctly rounded, as PyTorch's; NumPy's float32 functions are off by one ulp
@@ -254,14 +375,18 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
             a = x._a
             if from_ints:
                 a = a.astype(np.float32)
+            if widen and x._k.dtype is not compute and i != raw and not (exact_number and i == 1):
+                a = a.astype(compute.np)
             if a.dtype != np_compute and i != raw:
                 a = a.astype(np_compute)
             if dev is not cpu and x._k.device is cpu:
                 a = xp.asarray(a)
         elif x is None:
             a = None
+        elif exact_number and i == 1:
+            a = np.array(x, np.float32)
         else:
-            a = scalar_array(x, compute)
+            a = operand_array(x, compute, op)
             if a.dtype != np_compute:
                 a = a.astype(np_compute)
         arrays.append(a)
@@ -274,14 +399,15 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         target = made._a
     elif target is None:
         made = None
+    arguments = arrays if ufunc else (xp, *arrays, *values)
     if target is not None and direct:
-        r = kernel(*arrays, out=target) if ufunc else kernel(xp, *arrays, *values, out=target)
+        r = _run(op, compute, kernel, arguments, {"out": target})
         if out is not None:
             return out
         if r is not target:
             target[...] = r
         return made
-    r = kernel(*arrays) if ufunc else kernel(xp, *arrays, *values)
+    r = _run(op, compute, kernel, arguments, {})
     if out is not None:
         out[...] = r if r.dtype == out.dtype else r.astype(out.dtype)
         return out
@@ -294,6 +420,18 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         made._a[...] = r
         return made
     return wrap_on(r, dev, result)
+
+
+def _run(op: Any, dtype: dt.dtype, kernel: Any, arguments: Any, named: Any) -> Any:
+    try:
+        return kernel(*arguments, **named)
+    except TypeError as error:
+        text = str(error)
+        if "not supported" in text or "Cannot cast ufunc" in text or "No loop matching" in text:
+            raise NotImplementedError(
+                f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{dtype.scalar_name}'"
+            ) from None
+        raise
 
 
 def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
@@ -330,11 +468,12 @@ def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
         if isinstance(x, Tensor)
         else None
         if x is None
-        else SCALARS.get((x, type(x), compute)) or scalar_array(x, compute.dtype)
+        else SCALARS.get((x, type(x), compute)) or operand_array(x, compute.dtype, op)
         for x in operands
     ]
     kernel = op.kernel
-    r = kernel(*arrays) if isinstance(kernel, np.ufunc) else kernel(np, *arrays, *values)
+    arguments = arrays if isinstance(kernel, np.ufunc) else (np, *arrays, *values)
+    r = _run(op, compute.dtype, kernel, arguments, {})
     if type(r) is not np.ndarray:
         r = np.asarray(r)
     if r.dtype is not k.np:
@@ -363,6 +502,14 @@ def _plan_alike(op: Any, operands: Any) -> Any:
         if isinstance(x, Tensor) and i != raw and x._k.dtype is not compute:
             return False
     return kind(compute), kind(result)
+
+
+# A number by which 16-bit floats are multiplied or divided is not rounded to their type first.
+EXACT_NUMBERS = frozenset(("mul", "div", "_div_floor", "trunc_divide", "floor_divide"))
+
+
+def _is_number(x: Any) -> bool:
+    return not isinstance(x, Tensor) or x._a.ndim == 0
 
 
 _DOUBLE = np.dtype(np.float64)
@@ -437,6 +584,9 @@ def any_edge(edges: Any) -> bool:
 _HALF = frozenset((dt.float16, dt.bfloat16))
 
 
+_ONE_DTYPE = frozenset(("mm", "bmm", "mv", "dot", "addmm", "addmv", "addbmm", "baddbmm"))
+
+
 def execute(op: Any, args: tuple[Any, ...]) -> Any:
     """Run a general kernel for other devices than the host, or with 16-bit floats."""
     tensors = []
@@ -455,6 +605,9 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
         return _wrap_meta(op.meta(*[x._a if isinstance(x, Tensor) else _arrays(x) for x in args]))
     backend = base.backend(dev)
     half = next((t._k.dtype for t in tensors if t._k.dtype in _HALF), None) if op.half else None
+    if half is not None and op.name in _ONE_DTYPE and any(t._k.dtype is not half for t in tensors):
+        kinds = " and ".join(str(t._k.dtype) for t in tensors)  # the kernel sees float32 only
+        raise RuntimeError(f"{op.name}: expected all operands to have the same dtype, not {kinds}")
     arrays = [_array(x, half is not None) for x in args]
     r = op.kernel(backend.xp, *arrays)
     if type(r) is tuple or type(r) is list:
@@ -468,9 +621,17 @@ def _arrays(x: Any) -> Any:
     return x
 
 
+def _widened(a: Any) -> Any:
+    """A 16-bit array in float32; an expanded one stays expanded, for kernels that read strides."""
+    if type(a) is not np.ndarray or not a.size or 0 not in a.strides:
+        return a.astype(np.float32)
+    one = tuple(slice(1) if step == 0 else slice(None) for step in a.strides)
+    return np.broadcast_to(a[one].astype(np.float32), a.shape)
+
+
 def _array(x: Any, widen: bool) -> Any:
     if isinstance(x, Tensor):
-        return x._a.astype(np.float32) if widen and x._k.dtype in _HALF else x._a
+        return _widened(x._a) if widen and x._k.dtype in _HALF else x._a
     if type(x) in (list, tuple):
         return [_array(y, widen) for y in x]
     return x
@@ -532,6 +693,19 @@ def view_meta(parent: Any, s: Storage) -> Any:
     if creation == NORMAL and NOGRAD and not TLS.grad:
         creation = NO_GRAD
     return parent if creation == NORMAL and not s.stale else ViewMeta(parent, creation, s.stale)
+
+
+def view_leaf(t: Tensor) -> None:
+    """A view that was not recorded, of a base that wants a gradient, says that it wants one too.
+    It is a leaf that never gets any."""
+    base_tensor = base_of(t)
+    if base_tensor is not None and base_tensor._e is not None and not TLS.inference:
+        t._e = AccumulateGrad(t)
+        t._e.leaf = _nobody
+
+
+def _nobody() -> None:
+    return None
 
 
 def meta_view(op: Any, t: Tensor, *values: Any) -> Any:

@@ -8,6 +8,7 @@ function.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.arrivals import VIRTUAL
 from torchlab._core.dispatch.overload import OpOverload, bind
 from torchlab._core.dispatch.registry import FACES, METHODS
+from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 
 _MADE = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -73,7 +75,7 @@ def _randint(p: dict[str, Any]) -> tuple[Any, ...]:
 
 # name → (positional arguments of a call, kind, schema without what all of a kind have).
 _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
-    **{n: (_sizes, "made") for n in ("zeros", "ones", "empty", "rand", "randn")},
+    **dict.fromkeys(("zeros", "ones", "empty", "rand", "randn"), (_sizes, "made")),
     "full": (_full, "made"),
     "eye": (_plain("n", "m"), "made"),
     "arange": (_arange, "made"),
@@ -87,7 +89,7 @@ _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
         for n in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")
     },
     "full_like": (_plain("self", "fill_value"), "like"),
-    **{n: (_self_sizes, "like") for n in ("new_zeros", "new_ones", "new_empty")},
+    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), (_self_sizes, "like")),
     "new_full": (_self_full, "like"),
     "new_empty_strided": (_plain("self", "size", "stride"), "like"),
     "copy_": (_plain("self", "src"), "write"),
@@ -177,6 +179,16 @@ def overload(name: str, which: str) -> OpOverload:
     return found
 
 
+def names() -> set[str]:
+    """The operators of this file."""
+    return {key.partition(".")[0] for key in _TEXT}
+
+
+def overloads_of(name: str) -> list[str]:
+    """The overloads of one of them."""
+    return [w for n, _, w in (key.partition(".") for key in _TEXT) if n == name]
+
+
 def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
     def run(args: Any, kwargs: Any) -> Any:
         bind(found.parsed, args, kwargs)
@@ -198,11 +210,14 @@ def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
 
 
 def told(name: str, parameters: dict[str, Any]) -> Any:
-    """What the thread's dispatch modes make of a call; None if there are none."""
-    if not modes.dispatched():
-        return None
+    """What the thread's modes make of a call, and wrappers among its arguments; None if there are
+    none of either."""
+    if TLS.function_modes:
+        return _ask_function_mode(name, parameters)
     read, kind = _READ[name]
     args = read(parameters)
+    if not modes.dispatched() and not modes.dispatch_handlers[0](args):
+        return None
     if any(isinstance(a, Tensor) and a._exotic for a in args):
         return None
     generator = parameters.get("generator")
@@ -229,15 +244,79 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
     return result.requires_grad_() if parameters.get("requires_grad") else result
 
 
+def _ask_function_mode(name: str, parameters: dict[str, Any]) -> Any:
+    """The thread's function mode is told the call as written, as far as that can be known."""
+    name = "item" if name == "_local_scalar_dense" else name
+    owner = FACES.get(name) or METHODS[name][0]
+    args: list[Any] = []
+    named: dict[str, Any] = {}
+    for p in inspect.signature(owner.body).parameters.values():
+        v = parameters.get(p.name, p.default)
+        if p.kind is p.VAR_POSITIONAL:
+            args += v
+        elif p.kind is not p.VAR_KEYWORD and v is not p.default:
+            if p.kind is p.KEYWORD_ONLY or p.default is not p.empty:
+                named[p.name] = v
+            else:
+                args.append(v)
+    func = getattr(Tensor, name) if name in METHODS else owner.function
+    types = tuple({type(x): None for x in modes.overriding(args)})
+    mode = TLS.function_modes.pop()
+    try:
+        return mode.__torch_function__(func, types, tuple(args), named)
+    finally:
+        TLS.function_modes.append(mode)
+
+
+def _on_wrapper(face: Any, args: Any, kwargs: Any) -> Any:
+    """A maker called as a function whose first argument is no plain tensor."""
+    if face.name not in _READ or not modes.dispatch_handlers[0](args):
+        return NotImplemented
+    return told(face.name, _named(face.body, args, kwargs))
+
+
+def _named(body: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    bound = inspect.signature(body).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+class Maker:
+    """Stands in a wrapper's class for a method that makes tensors: `w.new_zeros(2)`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, cls: type) -> Any:
+        method = getattr(Tensor, self.name)
+        if instance is None:
+            return method
+        own = "_local_scalar_dense" if self.name == "item" else self.name
+        body = METHODS[self.name][0].body
+        return lambda *args, **kwargs: told(own, _named(body, (instance, *args), kwargs))
+
+
+def maker_methods() -> list[str]:
+    """The methods of this file."""
+    return [n for n in (*_READ, "item") if n in METHODS and hasattr(METHODS[n][0], "body")]
+
+
 def _at_default(v: Any, fact: Any) -> bool:
     return fact.has_default and not isinstance(v, Tensor) and v == fact.default
 
 
-def fresh(t: Tensor) -> Tensor:
-    """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`."""
+def fresh(t: Tensor, parameters: dict[str, Any] | None = None) -> Tensor:
+    """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`. `parameters`
+    are those of `torch.tensor`, which a function mode is told."""
+    if parameters is not None and TLS.function_modes:
+        return _ask_function_mode("tensor", parameters)
     if not modes.dispatched():
         return t
     return modes.python_ask[0](overload("lift_fresh", "default"), (t,), {})
 
 
-__all__ = ["fresh", "overload", "told"]
+modes.maker_told.append(_on_wrapper)
+
+__all__ = ["Maker", "maker_methods", "fresh", "overload", "told"]

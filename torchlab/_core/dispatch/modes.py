@@ -33,6 +33,7 @@ python_write: list[Any] = []
 python_out: list[Any] = []
 python_ask: list[Any] = []
 dispatch_handlers: list[Any] = []
+maker_told: list[Any] = []  # torchlab._core.dispatch.factories: a maker called on a wrapper
 composed: list[Any] = []  # torchlab._core.dispatch.composed: calls in PyTorch's operators
 
 
@@ -66,8 +67,8 @@ def ask_functions(func: Any, relevant: Any, args: tuple[Any, ...], kwargs: dict[
     )
 
 
-def slow(op: Any, args: tuple[Any, ...]) -> Any:
-    """Run `op` with everything the thread has switched on."""
+def slow(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
+    """Run `op` with everything the thread has switched on. `method`: it was called as one."""
     state = TLS
     if len(SLOW) == 1 and state.inference:  # inference mode and nothing else
         quick = op._cache.get("inference")
@@ -80,7 +81,8 @@ def slow(op: Any, args: tuple[Any, ...]) -> Any:
     if state.function_modes:
         mode = state.function_modes.pop()
         try:
-            return mode.__torch_function__(op.function, _types(args), *as_written(op, args))
+            func = method_of(op) if method else op.function
+            return mode.__torch_function__(func, _types(args), *as_written(op, args))
         finally:
             state.function_modes.append(mode)
     if state.autocast is not None and op.autocast is not None:  # a Caster of torchlab.amp
@@ -168,7 +170,18 @@ def new_nodes(op: Any, result: Any) -> list[tuple[Node, tuple[Tensor, ...]]]:
     return []
 
 
-def odd(op: Any, args: tuple[Any, ...]) -> Any:
+def method_of(op: Any) -> Any:
+    """What PyTorch hands a handler for `x.add(y)` and `x + y`: `torch.Tensor.add`."""
+    found = getattr(Tensor, op.name, None)
+    return op.function if found is None else found
+
+
+def odd_method(op: Any, args: tuple[Any, ...]) -> Any:
+    """`odd` for a call as a method or by one of Python's operators."""
+    return odd(op, args, True)
+
+
+def odd(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
     """A call with something else than a plain tensor in a tensor's place: subclasses with
     `__torch_function__`, or an argument of the wrong type."""
     handlers = overriding(args)
@@ -176,8 +189,9 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
         for x in sorted(handlers, key=_is_exotic):
             if _is_exotic(x):  # Note [Exotic tensors]
                 return exotic_call[0](op, args)
+            func = method_of(op) if method else op.function
             r = type(x).__torch_function__(
-                op.function, tuple({type(y): None for y in handlers}), *as_written(op, args)
+                func, tuple({type(y): None for y in handlers}), *as_written(op, args)
             )
             if r is not NotImplemented:
                 return r
@@ -186,11 +200,30 @@ def odd(op: Any, args: tuple[Any, ...]) -> Any:
             f" __torch_function__: {[type(x).__name__ for x in handlers]}"
         )
     check_types(op, args)
+    if not TLS.subclasses_off:
+        _check_related(op, args)
     if dispatch_handlers[0](args):
         result = _without_functions(op, args)
     else:
         result = op.core(*(unwrap(x) for x in args))
     return result if TLS.subclasses_off else rewrap(result, args)
+
+
+def _check_related(op: Any, args: tuple[Any, ...]) -> None:
+    """TypeError where classes meet of which none derives from all others: PyTorch's default
+    `__torch_function__` of neither takes the other."""
+    classes = {type(x): None for x in tensors_in(args) if not x._is_param and not x._exotic}
+    if len(classes) > 1:
+        found = [c for c in classes if c is not Tensor and not _is_disabled(c)]
+        if found and not any(all(issubclass(c, d) for d in found) for c in found):
+            raise TypeError(
+                f"no implementation found for 'torch.{op.name}' on types that implement"
+                f" __torch_function__: {[c.__name__ for c in found]}"
+            )
+
+
+def _is_disabled(cls: type) -> bool:
+    return getattr(cls, "__torch_function__", None) is disabled_function
 
 
 def _without_functions(op: Any, args: tuple[Any, ...]) -> Any:
@@ -212,7 +245,7 @@ def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not handlers:
         if args and _is_exotic(args[0]) and not face.out:
             return exotic_call[1](face.name, args, kwargs)
-        return NotImplemented
+        return maker_told[0](face, args, kwargs)
     types = tuple({type(y): None for y in handlers})
     for x in handlers:
         r = type(x).__torch_function__(face.function, types, args, kwargs)
@@ -238,7 +271,7 @@ def odd_self(op: Any, args: tuple[Any, ...]) -> Any:
             f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a"
             f" '{type(args[0]).__name__}' object"
         )
-    return odd(op, args)
+    return odd(op, args, True)
 
 
 def overriding(args: Any) -> list[Any]:
@@ -250,6 +283,8 @@ def overriding(args: Any) -> list[Any]:
             if handler is None or type(y) is type:
                 continue
             if getattr(handler, "__func__", None) is _default_function:
+                continue
+            if handler is disabled_function:
                 continue
             if TLS.subclasses_off and not _is_exotic(y):
                 continue
@@ -277,9 +312,9 @@ def rewrap(result: Any, args: Any) -> Any:
     """Results of the most derived subclass among the arguments, as PyTorch's default does."""
     cls: type = Tensor
     for x in tensors_in(args):
-        if not x._is_param and issubclass(type(x), cls):
+        if type(x) is not Parameter and issubclass(type(x), cls):
             cls = type(x)
-    if cls is Tensor:
+    if cls is Tensor or cls.__torch_function__ is disabled_function:  # type: ignore[attr-defined]
         return result
     if _is_exotic(result) and result.strided:  # no class has both bits and a user's methods
         result = result.plain()
@@ -294,6 +329,8 @@ def rewrap(result: Any, args: Any) -> Any:
 
 def as_subclass(t: Tensor, cls: type) -> Tensor:
     """The same memory and tape in an object of class `cls`."""
+    if t._exotic and not cls._exotic and t.strided:  # type: ignore[attr-defined]
+        t = t.plain()
     r = object.__new__(cls)
     r._a, r._k, r._e, r._s, r._v, r._g = t._a, t._k, t._e, t._s, t._v, t._g
     return r
@@ -306,12 +343,34 @@ def _default_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: 
         return NotImplemented
     TLS.subclasses_off += 1
     try:
-        result = func(*args, **(kwargs or {}))
+        result = direct(func, args, kwargs or {})
     finally:
         TLS.subclasses_off -= 1
     if func in NOWRAP:
         return result
     return converted(result, cls)
+
+
+def disabled_function(*args: Any, **kwargs: Any) -> Any:
+    """A class with this as its `__torch_function__` asks nobody and its results stay as they are:
+    `torch._C._disabled_torch_function_impl`."""
+    func, given = args[0], args[2] if len(args) > 2 else ()
+    named = args[3] if len(args) > 3 else kwargs.get("kwargs")
+    TLS.subclasses_off += 1
+    try:
+        return direct(func, given, named or {})
+    finally:
+        TLS.subclasses_off -= 1
+
+
+def direct(func: Any, args: Any, kwargs: Any) -> Any:
+    """Call what a handler was given. Makers that are methods have no declaration in which a wrapper
+    would be noticed: its class has attributes of their names that notice."""
+    name = MAKERS.get(func) if dispatch_handlers[0](args[:1]) else None
+    return func(*args, **kwargs) if name is None else getattr(args[0], name)(*args[1:], **kwargs)
+
+
+MAKERS: dict[Any, str] = {}  # methods that make tensors, see factories
 
 
 NOWRAP: set[Any] = set()  # getters whose tensors stay as they are: `grad`, `_base`

@@ -54,6 +54,7 @@ class Op:
         "half",
         "differentiable",
         "numbers",
+        "write_vjp",
         "_schema",
         "_cache",
     )
@@ -85,6 +86,7 @@ class Op:
         differentiable: bool | None = None,
         numbers: Any = None,
         inline: tuple[str, str, str] | None = None,
+        write_vjp: Any = None,
     ) -> None:
         head = text[: text.index("(")]
         self.name, _, self.overload = head.partition(".")
@@ -114,6 +116,8 @@ class Op:
             inline  # views: (condition, NumPy expression, kind of the result) for host tensors
         )
         self.differentiable = differentiable
+        # The vjp of the in-place form where the operator itself has none: `x.ge_(y)` keeps x's type
+        self.write_vjp = write_vjp
         # pointwise: the arguments that may be numbers. None: any, but not all; "all": even all
         self.numbers = numbers if numbers is not None or family != "unary" else ()
         self._schema: Schema | None = None
@@ -185,7 +189,7 @@ class Op:
     @property
     def node_class(self) -> Any:
         """The class of the tape's node, or None if nothing is differentiable."""
-        return self.form("node") if self.vjp else None
+        return self.form("node") if self.vjp or self.write_vjp else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

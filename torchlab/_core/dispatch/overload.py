@@ -16,7 +16,9 @@ from typing import Any
 
 from torchlab._core.dispatch import modes, schema
 from torchlab._core.dispatch.op import Op
+from torchlab._core.dispatch.tags import tags_of
 from torchlab._core.tape import TLS
+from torchlab._core.tensor import Tensor
 
 
 class AliasInfo:
@@ -89,7 +91,7 @@ class OpOverload:
         namespace: str = "aten",
         op: Op | None = None,
         form: str = "functional",
-        tags: tuple[str, ...] = (),
+        tags: Any = (),
     ) -> None:
         head = text[: text.index("(")]
         self._opname, _, overload = head.partition(".")
@@ -99,10 +101,9 @@ class OpOverload:
         self.run: Any = None
         self.op = op
         self.form = form
-        self.tags = list(tags)
+        self.tags = tags_of(tags, form)
         self._parsed: schema.Schema | None = None
         self._schema_view: FunctionSchema | None = None
-        self.overloadpacket: Any = None  # torchlab._ops puts the packet here
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = self.__name__
         self.__module__ = f"torchlab._ops.{namespace}"
@@ -114,6 +115,16 @@ class OpOverload:
             text = self._text.replace(".default(", "(", 1)
             self._parsed = schema.parse(f"{self.namespace}::{text}")
         return self._parsed
+
+    @property
+    def schema(self) -> schema.Schema:
+        """The declaration's schema; of a form that has none, its own."""
+        return self.op.schema if self.op is not None else self.parsed
+
+    @property
+    def overloadpacket(self) -> Any:
+        """All overloads of this name: `torchlab.ops.aten.add`."""
+        return finder[0](self.namespace, self._opname)
 
     @property
     def _schema(self) -> FunctionSchema:
@@ -153,7 +164,9 @@ class OpOverload:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+        return (
+            f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+        )
 
     def __deepcopy__(self, memo: Any) -> OpOverload:
         return self
@@ -162,19 +175,17 @@ class OpOverload:
         return find, (self.namespace, self._opname, self._overloadname)
 
 
-finder: list[Callable[[str, str, str], OpOverload]] = []  # torchlab._ops puts its look-up here
+finder: list[Callable[[str, str], Any]] = []  # torchlab._ops puts its look-up of packets here
 
 
 def find(namespace: str, name: str, overload: str) -> OpOverload:
     """The overload of these names (what a pickle of one asks for)."""
-    return finder[0](namespace, name, overload)
+    return getattr(finder[0](namespace, name), overload)
 
 
 def bind(parsed: schema.Schema, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """All arguments by position, defaults filled in. TypeError as PyTorch's where one is missing,
     unknown or given twice."""
-    if len(args) == len(parsed.arguments) and not kwargs:
-        return tuple(args)
     named = dict(kwargs)
     where = f"{parsed.namespace}::{parsed.name}()"
     full: list[Any] = []
@@ -206,7 +217,22 @@ def bind(parsed: schema.Schema, args: Any, kwargs: Any) -> tuple[Any, ...]:
             f"{where}: Unknown keyword argument '{next(iter(named))}' for operator"
             f" '{parsed.namespace}::{parsed.name}'. Schema: {parsed}"
         )
+    if parsed.namespace != "aten":
+        _check_types(parsed, full, where)
     return tuple(full)
+
+
+def _check_types(parsed: schema.Schema, full: list[Any], where: str) -> None:
+    """RuntimeError where a tensor is missing; torchlab's own operators check by themselves."""
+    for i, (a, v) in enumerate(zip(parsed.arguments, full, strict=True)):
+        if a.type.base != "Tensor" or v is None and a.type.optional:
+            continue
+        fits = isinstance(v, (list, tuple)) if a.type.list else isinstance(v, Tensor)
+        if not fits:
+            raise RuntimeError(
+                f"{where} Expected a value of type '{a.type}' for argument '{a.name}' but instead"
+                f" found type '{type(v).__name__}'. Position: {i}. Declaration: {parsed}"
+            )
 
 
 def trimmed(parsed: schema.Schema, full: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -15,7 +15,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import geometry, storage_of
+from torchlab._core.tape import geometry, relocate, storage_of
 from torchlab._core.tensor import Tensor
 
 
@@ -40,7 +40,7 @@ def reallocate(s: Storage, replacement: Storage) -> None:
     for t, (shape, strides, offset) in places:
         end = offset + 1 + sum((n - 1) * x for n, x in zip(shape, strides, strict=True))
         if end * t._a.itemsize <= s.nbytes:
-            t._a = array_over(s, shape, strides, offset, t._a.dtype)
+            relocate(t, array_over(s, shape, strides, offset, t._a.dtype))
 
 
 def resize(t: Tensor, shape: tuple[int, ...], strides: Any, op: str) -> None:

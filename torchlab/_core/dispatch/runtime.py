@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import composed, compute, modes, python_key, writes
+from torchlab._core.dispatch import compute, modes, python_key, writes
 from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
@@ -15,7 +15,6 @@ from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     NOGRAD,
     TLS,
-    AccumulateGrad,
     ViewMeta,
     edge_of,
     next_seq,
@@ -41,7 +40,6 @@ NAMESPACE.update(
     seq=next_seq,
     Storage=Storage,
     ViewMeta=ViewMeta,
-    LEAF=AccumulateGrad,
     edge_of=edge_of,
     save=save,
     save_output=save_output,
@@ -51,6 +49,7 @@ NAMESPACE.update(
     face_odd=modes.face_odd,
     equals_array=lambda tensor, array: aten.eq(tensor, aten.from_numpy(array)),
     odd_self=modes.odd_self,
+    odd_method=modes.odd_method,
     odd_inplace=writes.odd_inplace,
     return_type_of=return_type,
     inplace_told=lambda op: inplace_call(op, told=True),
@@ -71,8 +70,10 @@ NAMESPACE.update(
     attach_outputs=compute.attach_outputs,
     view_outputs=compute.view_outputs,
     view_meta=compute.view_meta,
+    view_leaf=compute.view_leaf,
     meta_view=compute.meta_view,
     BOOL_KIND=kind(dt.bool_),
+    FLOAT16=dt.float16,
     core_of=lambda op: op.core,
     prepare_write=writes.prepare_write,
     check_elementwise_into=writes.check_elementwise_into,

@@ -12,7 +12,14 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends import base
 from torchlab._core.dispatch import modes, resizing
-from torchlab._core.dispatch.compute import elementwise, empty, execute, result_dtypes, wrap
+from torchlab._core.dispatch.compute import (
+    elementwise,
+    empty,
+    execute,
+    refuse_numbers,
+    result_dtypes,
+    wrap,
+)
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     CUSTOM,
@@ -45,15 +52,20 @@ def prepare_write(op: Any, t: Any, others: Any) -> bool:
             f"{op.name}_: Inplace update to inference tensor outside InferenceMode is not allowed."
             " You can make a clone to get a normal tensor before doing inplace update."
         )
-    if grad:
+    if grad and not _without_derivative(op):
         check_tape(t, others)
     return grad
+
+
+def _without_derivative(op: Any) -> bool:
+    """`x.logical_and_(y)`: nothing of the tape speaks against it."""
+    return getattr(op, "promote", "") == "bool" and not op.write_vjp
 
 
 def check_tape(t: Tensor, others: Any) -> None:
     """Leaves, views of leaves, and views made where writing cannot be recorded."""
     e = edge_of(t)
-    if type(e) is AccumulateGrad:
+    if type(e) is AccumulateGrad and type(t._v) is not ViewMeta:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation. Write under"
             " torch.no_grad(), or to a clone."
@@ -62,12 +74,9 @@ def check_tape(t: Tensor, others: Any) -> None:
     if v is None:
         return
     b = base_of(t)
-    wants = e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
-    if type(b._e) is AccumulateGrad:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-            " Write under torch.no_grad(), or to a clone."
-        )
+    wants = t._k.differentiable and (
+        e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
+    )
     if type(v) is ViewMeta and (wants or b._e is not None):
         if v.creation == NO_GRAD:
             raise RuntimeError(
@@ -85,6 +94,17 @@ def check_tape(t: Tensor, others: Any) -> None:
             )
         if v.creation == CUSTOM:
             raise RuntimeError(_custom_view_text)
+    # (A leaf may be a view itself: then `e` wants a gradient and the base of all does not.)
+    if type(b._e) is AccumulateGrad or (b._e is None and e is not None):
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            " Write under torch.no_grad(), or to a clone."
+        )
+    if type(e) is AccumulateGrad:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. Write under"
+            " torch.no_grad(), or to a clone."
+        )
 
 
 def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> None:
@@ -99,7 +119,7 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
         )
     for x in inputs:
         if isinstance(x, Tensor) and x is not t and x._s is t._s and x._s is not None and x._a.size:
-            if partly_overlaps(t, x, exact_ok):
+            if not (t._exotic or x._exotic) and partly_overlaps(t, x, exact_ok):
                 raise RuntimeError(
                     f"{op.name}: unsupported operation: some elements of the input tensor and the"
                     " written-to tensor refer to a single memory location. Please clone() the"
@@ -128,6 +148,7 @@ def _dense_pair(shape: Any, strides: Any, other_shape: Any, other_strides: Any) 
 
 
 def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
+    refuse_numbers(op, operands)
     tensors = [x for x in operands if isinstance(x, Tensor)]
     check_memory(op, t, tensors)
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
@@ -243,7 +264,9 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not NOGRAD or TLS.grad:
-        if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*inputs, out)):
+        # What has no derivative may read anything.
+        read = () if getattr(op, "promote", "") == "bool" else inputs
+        if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*read, out)):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic"
                 " differentiation, but one of the arguments requires grad."
@@ -268,6 +291,12 @@ def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
 
 exotic_through: list[Any] = []  # torchlab._core.ops._bits puts its function here
 exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
+# The result of these goes into an `out` of its very type only.
+_UNCONVERTED = frozenset(
+    "abs neg floor ceil trunc round frac sign sgn conj_physical _conj_physical nan_to_num lerp"
+    " clamp clamp_min clamp_max _clamp_low _clamp_high".split()
+)
+_TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))
 exotic_out: list[Any] = []
 exotic_delivered: list[Any] = []
 
@@ -277,18 +306,44 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     prepare_out(op, out, tensors)
     if out._exotic:  # Note [Exotic tensors]
         return exotic_out[0](op, (*operands, *values), out)
-    check_cast(op, result_dtypes(op, operands)[1], out._k.dtype)
+    refuse_numbers(op, operands)
+    result = result_dtypes(op, operands)[1]
+    if op.name in _UNCONVERTED and result is not out._k.dtype:
+        raise RuntimeError(f"{op.name}: Found dtype {out.dtype} of out but expected {result}")
+    if op.name in _TRUTHS and out._k.dtype is not dt.bool_:
+        raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
+    check_cast(op, result, out._k.dtype)
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
+    check_memory(op, out, tensors)
     if shape == out._a.shape:
-        check_memory(op, out, tensors)
-    resize_out(op, out, shape)
-    elementwise_into(op, out, operands, values)
+        elementwise_into(op, out, operands, values)
+    else:
+        if any(x is out for x in tensors):
+            raise RuntimeError(
+                f"{op.name}: output with shape {list(out._a.shape)} doesn't match the broadcast"
+                f" shape {list(shape)}, and it cannot be resized: it is an input too"
+            )
+        r = elementwise(op, operands, values)  # first: a kernel that refuses has changed nothing
+        resize_out(op, out, shape, strides_of(r))
+        if out._k.device.type != "meta":
+            out._a[...] = r._a
     wrote(out)
     return out
 
 
+_TYPED_BY_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
+
+
 def general_out(op: Any, args: Any, out: Any) -> Any:
-    """out= of an operator that computes first: the results are copied."""
+    """out= of an operator that computes first: the results are copied. Where the call says no
+    dtype, the one of `out` is meant."""
+    if op.name in _TYPED_BY_OUT and isinstance(out, Tensor) and len(args) == len(op.schema.arguments):
+        if args[-1] is None:
+            args = (*args[:-1], out._k.dtype)
+        elif args[-1] is not out._k.dtype:
+            raise RuntimeError(
+                f"{op.name}: Expected out tensor to have dtype {args[-1]}, but got {out.dtype}"
+            )
     return delivered(op, op.core, args, {}, out)
 
 

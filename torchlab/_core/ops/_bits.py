@@ -29,16 +29,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from torchlab._core import layout
+from torchlab._core import layout, tape
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
 from torchlab._core.dispatch import compute, exotic, writes
 from torchlab._core.dispatch.registry import FACES, aten
 from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
-from torchlab._core.kind import Kind, exotic_kind
+from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
-from torchlab._core import tape
 from torchlab._core.tape import NOGRAD, Node, ViewMeta, base_of, edge_of, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -48,7 +47,10 @@ _new = object.__new__
 
 # ---- the array ----------------------------------------------------------------------------------
 
-_WRITERS = frozenset("fill sort partition put itemset setfield resize byteswap setflags".split())
+# A method that writes would write to a copy, an address be that of a copy.
+_REFUSED = frozenset(
+    "fill sort partition put setfield resize byteswap setflags ctypes data base".split()
+)
 
 
 def turned(a: Any, conj: bool, neg: bool, out: Any = None) -> Any:
@@ -58,7 +60,7 @@ def turned(a: Any, conj: bool, neg: bool, out: Any = None) -> Any:
     return (np.negative(a) if out is None else np.negative(a, out=out)) if neg else a
 
 
-class Bits:
+class Bits(np.lib.mixins.NDArrayOperatorsMixin):
     """Stands where other tensors have their array: memory, and what is to be done to its values."""
 
     __slots__ = ("memory", "conj", "neg", "contiguous")
@@ -85,7 +87,8 @@ class Bits:
         m = self.memory
         if type(m) is MetaArray:
             return MetaArray(m.shape, m.dtype, tuple(x // m.itemsize for x in m.strides))
-        return np.asanyarray(turned(m, self.conj, self.neg))
+        r = turned(m, self.conj, self.neg)
+        return r if type(r) is type(m) else np.asarray(r)  # NumPy gives a scalar for no dims
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if copy is False:
@@ -95,6 +98,9 @@ class Bits:
 
     def __len__(self) -> int:
         return len(self.memory)
+
+    def __bool__(self) -> bool:
+        return bool(self.resolved())
 
     def __getitem__(self, index: Any) -> Any:
         return self.resolved()[index]
@@ -107,7 +113,7 @@ class Bits:
         self.memory[index] = turned(v.astype(m.dtype), self.conj, self.neg)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _WRITERS or name.startswith("__"):
+        if name in _REFUSED or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.resolved(), name)
 
@@ -159,11 +165,10 @@ def pending_kind(k: Kind) -> Kind:
     """The kind of pending tensors over memory of kind `k`."""
     found = _kinds.get((k.dtype, k.device))
     if found is None:
-        like = exotic_kind(k.dtype, k.device)
         twins = []
         for inference in (False, True):
             p = PendingKind(k.dtype, k.device, False, inference)
-            p.plain = p.direct = p.fast = p.fp = p.arith = like.fast
+            p.plain = p.direct = p.fast = p.fp = p.arith = False
             p.cls = Pending
             twins.append(p)
         for p in twins:
@@ -406,12 +411,12 @@ def computed(x: Any) -> Tensor:
 def settled(x: Any) -> Tensor:
     """The true values, for an operator: with x's edge and version counter."""
     r = computed(x)
-    e = edge_of(x)
-    if e is not None and x._k.device.type == "cpu":
-        r._e = e
-        r._s = Mirror(r._a, storage_of(x))
-    else:
-        r._e = e
+    e = r._e = edge_of(x)
+    if e is not None:
+        own = r._s
+        r._s = Mirror(r._a if own is None else own, storage_of(x))
+        if own is not None:  # keeps the allocator's block
+            r._s._bytes = own._bytes
     if x._k.inference:
         r._k = r._k.i
     return r

@@ -5,6 +5,7 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.tens
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import cpu_kind
 from torchlab._core.memory.storage import Storage
+from torchlab._core.ops.kernels import before_ints
 from torchlab._core.tensor import Tensor, strides_of
 
 _PLAIN = (bool, int, float, complex)
@@ -65,7 +67,9 @@ def array_of(data: Any, dtype: Any, what: str) -> np.ndarray:
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if isinstance(data, np.generic):
-        return np.array(data, dtype=(dtype or dt.from_numpy(data.dtype, what)).np)
+        if dtype is None:
+            return np.array(data, dtype=dt.from_numpy(data.dtype, what).np)
+        return _values([data], [], dtype).reshape(())
     if isinstance(data, _PLAIN):
         return _values([data], [dt.of_scalar(data)] if dtype is None else [], dtype).reshape(())
     if _is_sequence(data):
@@ -87,11 +91,9 @@ def _copied(a: np.ndarray, dtype: Any, what: str) -> np.ndarray:
         if like._k.contiguous
         else layout.empty_like_strides(a.shape, strides_of(like)),
     )._a
-    if a.dtype.kind == "c" and target.kind != "c":
+    if a.dtype.kind == "c" and target.kind not in "cb":
         a = a.real
-    if a.dtype.kind == "f" and target.kind in "iu" and target.itemsize < 8:
-        a = a.astype(np.int64)  # C's conversion is undefined outside the range; PyTorch's is this
-    np.copyto(made, a, casting="unsafe")
+    np.copyto(made, before_ints(a, target) if target.kind in "iu" else a, casting="unsafe")
     return made
 
 
@@ -136,9 +138,20 @@ def _values(flat: list[Any], kinds: list[dt.dtype], dtype: dt.dtype | None) -> n
         if dtype.category == dt.FLOAT:
             raise TypeError("must be real number, not complex")
         flat = [x != 0 for x in flat]
-    if any(isinstance(x, (list, tuple)) for x in flat):
-        raise TypeError("must be real number, not list")
+    if not all(issubclass(c, _PLAIN) for c in set(map(type, flat))):
+        flat = [x if isinstance(x, _PLAIN) else _other(x, dtype) for x in flat]
     return np.array(flat, dtype=dtype.np)
+
+
+def _other(x: Any, dtype: dt.dtype) -> Any:
+    """The number that an object says it is, as PyTorch asks for the dtype; else TypeError."""
+    if dtype.category == dt.BOOL:
+        return bool(operator.index(x))
+    if dtype.category == dt.COMPLEX and hasattr(x, "__complex__"):
+        return complex(x)
+    if not hasattr(x, "__float__") and not hasattr(x, "__index__"):
+        raise TypeError(f"must be real number, not {type(x).__name__}")
+    return float(x)
 
 
 def _integers(flat: list[Any], dtype: dt.dtype, inferred: bool) -> np.ndarray:
@@ -183,7 +196,17 @@ def _element(x: Any, dtype: dt.dtype) -> Any:
                 f" {list(x._a.shape)}"
             )
         return x.item()
-    return x.item() if isinstance(x, np.generic) else x
+    if not isinstance(x, np.generic):
+        return x
+    if dtype.category <= dt.INT and not isinstance(x, (np.float64, np.complex128, np.integer)):
+        # Only what Python itself takes for a number, or for an index, becomes an integer.
+        if not (isinstance(x, np.bool_) and dtype is dt.bool_):
+            raise TypeError(
+                f"'numpy.{type(x).__name__}' object cannot be interpreted as an integer"
+            )
+    if dtype.category == dt.FLOAT and isinstance(x, np.complexfloating):
+        return float(x)  # with NumPy's warning that the imaginary part is lost
+    return x.item()
 
 
 def _dtype_of(x: Any) -> dt.dtype:
@@ -274,5 +297,5 @@ def _flatten_array(a: np.ndarray, shape: tuple[int, ...], depth: int, found: _Fo
             raise ValueError(f"expected sequence of length {wanted} at dim {depth + i} (got {n})")
     if a.ndim != len(shape) - depth:
         raise TypeError(f"not a sequence at dim {depth + a.ndim}: {a.dtype}")
-    found.arrays.append(dt.from_numpy(a.dtype))
+    found.arrays.append(dt.from_numpy(a.dtype.newbyteorder("=")))  # the values are read out
     found.flat.extend(a.ravel().tolist())

@@ -173,7 +173,7 @@ def no_data(t: Any) -> bool:
 def mH(x: Any) -> Any:
     """The conjugate transpose of matrices."""
     t = aten.transpose(x, -2, -1)
-    return aten._conj_physical(t) if x._k.dtype.is_complex else t
+    return aten.conj(t) if x._k.dtype.is_complex else t
 
 
 def columns(v: Any) -> Any:

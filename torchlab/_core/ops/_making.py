@@ -55,6 +55,10 @@ def finish(t: Tensor, requires_grad: bool = False) -> Tensor:
     """Inference tensors in inference mode; a leaf that wants gradients if asked."""
     if TLS.inference:
         t._k = t._k.i
+    if type(requires_grad) is not bool:
+        raise TypeError(
+            f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}"
+        )
     return t.requires_grad_() if requires_grad else t
 
 

@@ -68,6 +68,6 @@ def no_derivative_of(name: str) -> Any:
 
 
 @vjp_helper
-def no_derivative(what: str) -> Any:
+def no_derivative(what: str, *grads: Any) -> Any:
     """Stands in a formula for a derivative that PyTorch has not got, either."""
     raise NotImplementedError(f"the derivative for '{what}' is not implemented.")

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op, pointwise
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops.kernels import into
+from torchlab._core.ops.kernels import into, number
 
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
@@ -23,9 +25,22 @@ _F = ("nn.functional",)
 _TORCH_F = ("torch", "nn.functional")
 
 
+def _inexact(op_: Any, common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
+    ints = op_.name in ("hardtanh", "threshold")
+    if ints and common is dt.bool_ and op_.name == "hardtanh":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    complex_too = op_.name == "silu"
+    if common.category < dt.FLOAT and not ints or common.is_complex and not complex_too:
+        raise NotImplementedError(
+            f"\"{op_.name}_cpu\" not implemented for '{common.scalar_name}': use a floating type"
+        )
+    return common, common
+
+
 def _activation(text: str, vjp: str, expr: str | None, **facts: Any) -> Any:
     """Declare a pointwise activation: no method, not public; a face speaks for it."""
     facts.setdefault("out", False)
+    facts.setdefault("promote", _inexact)
     return pointwise(text, method=False, public=False, expr=expr, vjp={"self": vjp}, **facts)
 
 
@@ -200,8 +215,10 @@ def hardtanh(xp: Any, x: Any, min_val: Any = -1, max_val: Any = 1, out: Any = No
     """x limited to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    one = x.dtype.type
-    return xp.minimum(xp.maximum(x, one(min_val)), one(max_val), out=out)
+    if x.dtype == np.uint8 and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    low, high = number(min_val, x.dtype), number(max_val, x.dtype)
+    return xp.minimum(xp.maximum(x, low), high, out=out)
 
 
 @_activation(
@@ -240,7 +257,7 @@ def hardswish(xp: Any, x: Any, out: Any = None) -> Any:
 )
 def threshold_op(xp: Any, x: Any, threshold: Any, value: Any, out: Any = None) -> Any:
     """x where x > threshold, else value."""
-    return into(xp.where(x <= threshold, x.dtype.type(value), x), out)
+    return into(xp.where(x <= threshold, number(value, x.dtype), x), out)
 
 
 @_activation(
@@ -294,6 +311,24 @@ def selu_face(self: Any, inplace: bool = False) -> Any:
 def selu_(self: Any) -> Any:
     """In-place version of `selu`."""
     return selu.inplace(self)
+
+
+@face("softplus", method=False, spaces=_F)
+def softplus_face(
+    self: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any = None
+) -> Any:
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
+    if out is not None:
+        return softplus.out(self, beta, threshold, out=out)
+    return softplus.call(self, beta, threshold)
+
+
+@face("logsigmoid", method=False, spaces=_F)
+def logsigmoid(self: Any, *, out: Any = None) -> Any:
+    """log(sigmoid(x)), without overflow."""
+    if out is not None:
+        return log_sigmoid.out(self, out=out)
+    return log_sigmoid.call(aten.contiguous(self))  # row-major, as PyTorch's result
 
 
 @face("threshold", method=False, out=True)

@@ -12,7 +12,8 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten
-from torchlab._core.ops.kernels import exact, fast, into
+from torchlab._core.ops._reduce import scalar_name
+from torchlab._core.ops.kernels import exact, fast, into, number
 from torchlab._core.tensor import Tensor
 
 
@@ -26,7 +27,7 @@ def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     _check_alpha(a, alpha)
     if alpha != 1:
         b = (
-            xp.multiply(b, b.dtype.type(alpha))
+            xp.multiply(b, number(alpha, b.dtype))
             if b.dtype != np.bool_
             else xp.logical_and(b, bool(alpha))
         )
@@ -42,7 +43,7 @@ def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     )
     _check_alpha(a, alpha)
     if alpha != 1:
-        b = xp.multiply(b, b.dtype.type(alpha))
+        b = xp.multiply(b, number(alpha, b.dtype))
     return xp.subtract(a, b, out=out)
 
 
@@ -50,6 +51,10 @@ def _check_alpha(a: Any, alpha: Any) -> None:
     if type(alpha) is float and a.dtype.kind in "iub":
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if type(alpha) is complex and a.dtype.kind != "c":
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
         )
     if type(alpha) is bool and a.dtype != np.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -114,7 +119,9 @@ div_tensor = binary(
 
 
 def _int_division(xp: Any, a: Any, b: Any, f: Any, out: Any) -> Any:
-    if a.dtype.kind in "iu" and not xp.all(b):
+    if a.dtype == np.bool_:
+        raise NotImplementedError(f"\"{f.__name__}_cpu\" not implemented for 'Bool'")
+    if a.dtype.kind in "iu" and a.size and not xp.all(b):
         raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
     return f(a, b, out=out)
 
@@ -145,8 +152,10 @@ floor_divide = binary(
 
 @exact
 def _trunc_divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
-    if a.dtype.kind in "iub":
-        if not xp.all(b):
+    if a.dtype == np.bool_:
+        raise NotImplementedError("\"div_trunc_cpu\" not implemented for 'Bool'")
+    if a.dtype.kind in "iu":
+        if a.size and not xp.all(b):
             raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
         q = xp.floor_divide(a, b)
         r = a - q * b
@@ -199,7 +208,7 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _remainder(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
-    if a.dtype.kind in "iu":
+    if a.dtype.kind in "iub":
         return _int_division(xp, a, b, xp.remainder, out)
     return xp.remainder(a, b, out=out)
 
@@ -216,7 +225,7 @@ remainder = binary(
 
 
 def _fmod(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
-    if a.dtype.kind in "iu":
+    if a.dtype.kind in "iub":
         return _int_division(xp, a, b, xp.fmod, out)
     return xp.fmod(a, b, out=out)
 
@@ -243,7 +252,7 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
             return into(xp.where(b < 0, one, safe), out)
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if a.dtype == np.bool_:
-        return into(xp.logical_or(a, xp.logical_not(b)), out)
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if a.dtype.kind == "c":
         r = xp.power(a, b)
         zero = b == 0
@@ -361,6 +370,8 @@ def positive(self: Any) -> Any:
 
 
 def _abs(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype == np.bool_:
+        raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
     return xp.absolute(a, out=out)
 
 
@@ -451,6 +462,7 @@ square = unary(
 
 @pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    numbers=(),
     expr="self + value * tensor1 * tensor2",
     vjp={
         "self": "g",
@@ -461,11 +473,14 @@ square = unary(
 )
 def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     """self + value · tensor1 · tensor2."""
-    return xp.add(a, (b * c) * a.dtype.type(value), out=out)
+    if a.dtype == np.bool_:
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+    return xp.add(a, (b * c) * number(value, a.dtype), out=out)
 
 
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    numbers=(),
     expr="self + value * tensor1 / tensor2",
     vjp={
         "self": "g",
@@ -481,7 +496,7 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv"
             " will perform a true division of tensor1 and tensor2."
         )
-    return xp.add(a, a.dtype.type(value) * (b / c), out=out)
+    return xp.add(a, number(value, a.dtype) * (b / c), out=out)
 
 
 @pointwise(
@@ -496,6 +511,8 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
 )
 def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
     """self + weight · (end − self), in the form that is exact at both ends."""
+    if a.dtype.kind in "iub":
+        raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{scalar_name(a)}'")
     return into(xp.where(xp.absolute(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)), out)
 
 

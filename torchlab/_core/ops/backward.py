@@ -68,11 +68,20 @@ def pow_backward_self(g: Any, x: Any, exponent: Any) -> Any:
 def pow_backward_exponent(g: Any, x: Any, exponent: Any, result: Any) -> Any:
     """d(xᵉ)/de; at base 0 it is 0 for e ≥ 0."""
     if isinstance(x, Tensor):
-        safe = (x == 0) & (exponent >= 0)
+        safe = (x == 0) & _not_negative(exponent)
         return aten.where(safe, 0, g * conj_of(result * aten.log(x)))
     if x == 0:
-        return aten.where(exponent >= 0, 0, g * result * -math.inf)
+        return aten.where(_not_negative(exponent), 0, g * result * -math.inf)
     return g * conj_of(result * (math.log(x) if not isinstance(x, complex) and x > 0 else math.nan))
+
+
+def _not_negative(exponent: Any) -> Any:
+    """exponent ≥ 0; of complex numbers the real part decides."""
+    if isinstance(exponent, Tensor):
+        exponent = aten.real(exponent)
+    elif isinstance(exponent, complex):
+        exponent = exponent.real
+    return exponent >= 0
 
 
 @vjp_helper

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core import layout
+from torchlab._core.backends.base import empty_strided
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.compute import alias
 from torchlab._core.dispatch.exotic import exotic, record
 from torchlab._core.dispatch.op import composite, face, op, unary, view
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
 from torchlab._core.ops._bits import KEY, Pending, bare, flipped, pending, resolved
+from torchlab._core.ops._places import elements
 from torchlab._core.ops.kernels import into
-from torchlab._core.tape import TLS, edge_of
+from torchlab._core.tape import TLS, edge_of, geometry
 
 
 def _conjugate(xp: Any, a: Any, out: Any = None) -> Any:
@@ -46,7 +48,7 @@ _conj_physical_op = unary(
 @op(
     "_conj(Tensor(a) self) -> Tensor(a)",
     family="tensorwise",
-    vjp={"self": "conj_of(g)"},
+    vjp={"self": "conj(g)"},
     grad_name="ConjBackward0",
 )
 def _conj(self: Any) -> Any:
@@ -73,7 +75,7 @@ def _neg_view(self: Any) -> Any:
 
 @exotic(KEY, "_conj")
 def _conj_pending(self: Any) -> Any:
-    return record("ConjBackward0", _conj.kernel(self), (self,), lambda g: (aten._conj(g),))
+    return record("ConjBackward0", _conj.kernel(self), (self,), lambda g: (aten.conj(g),))
 
 
 @exotic(KEY, "_neg_view")
@@ -198,7 +200,9 @@ def imag_of(g: Any) -> Any:
     out=True,
     half=False,
     meta=lambda re, im: MetaArray(
-        np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64)
+        np.broadcast_shapes(re.shape, im.shape),
+        np.result_type(re.dtype, np.complex64),
+        _joint_strides(re, im),
     ),
     vjp={"real": "real_of(g)", "imag": "imag_of(g)"},
 )
@@ -211,9 +215,17 @@ def complex_(xp: Any, re: Any, im: Any) -> Any:
         )
     if re.dtype.kind != "f":
         raise RuntimeError("Expected both inputs to be Half, Float or Double tensors")
-    r = xp.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64))
+    shape = np.broadcast_shapes(re.shape, im.shape)
+    both = np.result_type(re.dtype, np.complex64)
+    r = empty_strided(shape, both, _joint_strides(re, im), xp)
     r.real, r.imag = re, im
     return r
+
+
+def _joint_strides(re: Any, im: Any) -> Any:
+    """The strides of a pointwise result of two arrays."""
+    shape = np.broadcast_shapes(re.shape, im.shape)
+    return layout.ti_output_strides(shape, [re.shape, im.shape], [elements(re), elements(im)])
 
 
 @face("complex", method=False)
@@ -335,5 +347,17 @@ def view_as_complex(self: Any) -> Any:
     """A complex view of a tensor whose last dimension is (real, imaginary)."""
     if self._a.ndim == 0 or self._a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self._k.dtype not in (dt.float16, dt.float32, dt.float64):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a"
+            f" tensor of scalar type: {self._k.dtype.scalar_name}"
+        )
+    _, strides, offset = geometry(self)
+    if self._a.size and (strides[-1] != 1 or offset % 2 or any(x % 2 for x in strides[:-1])):
+        raise RuntimeError(
+            "Tensor must have a last dimension with stride 1, all other strides divisible by 2 and"
+            f" a storage_offset divisible by 2, but got {list(strides)} and {offset}; call"
+            " contiguous() first"
+        )
     dtype = self._k.dtype.to_complex()
     return _negatives_kept(self, lambda t: _retyped(_view_as_complex.call(t), dtype))

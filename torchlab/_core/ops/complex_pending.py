@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core import dtype as dt
+from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.exotic import exotic_method
-from torchlab._core.dispatch.registry import METHODS, aten
+from torchlab._core.dispatch.registry import METHODS
 from torchlab._core.ops._bits import KEY, Pending, bare, computed, pending, refuse_array, take
 from torchlab._core.tape import AccumulateGrad, edge_of
-from torchlab._core.tensor import Tensor
+from torchlab._core.tensor import Parameter, Tensor
 
 
 def _method(name: str) -> Any:
@@ -24,7 +25,7 @@ def _method(name: str) -> Any:
 def _text(self: Any) -> str:
     r = computed(self)
     r._e = edge_of(self)
-    return repr(r)
+    return repr(modes.as_subclass(r, Parameter) if self._is_param else r)
 
 
 Pending.__repr__ = Pending.__str__ = _text  # type: ignore[method-assign]
@@ -112,14 +113,10 @@ def _view(self: Any, *size: Any, dtype: Any = None) -> Any:
         dtype = size[0]
     if dtype is None:
         return _method("view")(self, *size)
-    if dtype is not self._k.dtype:
-        what = (
-            "for conjugate view tensors" if self._a.conj else "for tensors with negative bit set"
-        )
-        raise RuntimeError(
-            f"torch.Tensor.view is not supported {what} when converting to a different dtype."
-        )
-    return aten.alias(self)
+    what = "for conjugate view tensors" if self._a.conj else "for tensors with negative bit set"
+    raise RuntimeError(
+        f"torch.Tensor.view is not supported {what} when converting to a different dtype."
+    )
 
 
 def _through_memory(name: str) -> None:

@@ -12,14 +12,14 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
-from torchlab._core import events, layout
+from torchlab._core import events, formats, layout
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._making import format_strides
-from torchlab._core.ops.kernels import copy_into
+from torchlab._core.ops.kernels import before_ints, copy_into
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import (
     Tensor,
@@ -67,7 +67,7 @@ def _assign(r: Tensor, t: Tensor) -> None:
     elif src.dtype.kind == "c" and dst.dtype.kind != "c":
         src = src.real
     if src.dtype.kind == "f" and dst.dtype.kind in "iu":
-        np.copyto(dst, _float_to_int(src, dst.dtype), casting="unsafe")
+        np.copyto(dst, before_ints(src, dst.dtype), casting="unsafe")
         return
     if src.dtype == np.float64 and dst.dtype.itemsize == 2 and dst.dtype.kind not in "iu":
         src = src.astype(np.float32)  # rounded twice, as PyTorch's conversion to 16 bits
@@ -77,11 +77,6 @@ def _assign(r: Tensor, t: Tensor) -> None:
         copy_into(dst, src)
     else:
         np.copyto(dst, src, casting="unsafe")
-
-
-def _float_to_int(src: Any, to: np.dtype) -> Any:
-    # C's conversion is undefined outside the range; PyTorch's kernels go through int64.
-    return src.astype(np.int64) if to.itemsize < 8 else src
 
 
 @op(
@@ -125,7 +120,7 @@ def contiguous(self: Any, memory_format: Any) -> Any:
 
 
 def _as_target(args: Any, dtype: Any, device: Any, copy: bool) -> tuple[Any, Any, bool]:
-    flags = []
+    flags: list[bool] = []
     for i, x in enumerate(args):
         if isinstance(x, dt.dtype):
             dtype = x
@@ -133,7 +128,7 @@ def _as_target(args: Any, dtype: Any, device: Any, copy: bool) -> tuple[Any, Any
             dtype, device = x._k.dtype, x._k.device
         elif isinstance(x, bool):
             flags.append(x)
-        elif x is None or isinstance(x, (str, int, devices.device)):
+        elif x is None or not i and isinstance(x, (str, int, devices.device)):
             device = x if x is not None else device
         else:
             raise TypeError(
@@ -167,6 +162,11 @@ def to(
 ) -> Any:
     """`x.to(dtype)`, `x.to(device)`, `x.to(other)`: itself if nothing changes (unless
     copy=True)."""
+    if memory_format is not None and not isinstance(memory_format, formats.memory_format):
+        raise TypeError(
+            "to(): argument 'memory_format' must be torch.memory_format, not"
+            f" {type(memory_format).__name__}"
+        )
     args = args if other is None else (other, *args)
     dtype, device, copy = _as_target(args, dtype, device, copy)
     k = self._k
@@ -181,8 +181,6 @@ def to(
         )
     ):
         return self
-    if same and copy:
-        return clone.call(self, memory_format=memory_format or preserve_format)
     return _to_copy.call(self, dtype=dtype, device=device, memory_format=memory_format)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch import compute, exotic
 from torchlab._core.dispatch.factories import fresh, told
 from torchlab._core.dispatch.modes import SLOW
@@ -70,6 +71,7 @@ def empty_permuted(
 ) -> Any:
     """Uninitialised, dense, with the dimensions in memory from outside to inside as
     `physical_layout` names them."""
+    check_ints("empty_permuted", "physical_layout", physical_layout)
     if not isinstance(size, (tuple, list)):
         raise TypeError(
             "empty_permuted(): argument 'size' (position 1) must be tuple of ints, not"
@@ -373,6 +375,8 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Any:
     """Uninitialised, with explicit strides (elements)."""
+    check_ints("empty_strided", "size", size)
+    check_ints("empty_strided", "stride", stride)
     if SLOW and (seen := told("empty_strided", locals())) is not None:
         return seen
     shape, strides = sizes_of((tuple(size),)), tuple(stride)
@@ -445,7 +449,9 @@ def tensor(
     a = array_of(data, dtype, "tensor")
     dev = devices.as_device(device)
     t = compute.wrap_on(a, dev)
-    return finish(fresh(t) if SLOW else t, requires_grad)
+    if SLOW:
+        t = fresh(t, locals())
+    return finish(t, requires_grad)
 
 
 @face("scalar_tensor", method=False)

@@ -11,6 +11,7 @@ from typing import Any
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import check_tensor
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper, vjp_helpers
 from torchlab._core.ops._reduce import is_half, scalar_name
@@ -23,6 +24,8 @@ def pairwise_distance(
     x1: Any, x2: Any, p: float = 2, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
     """‖x1 − x2 + eps‖ₚ over the last dimension."""
+    check_tensor("pairwise_distance", "x1", x1)
+    check_tensor("pairwise_distance", "x2", x2, 2)
     return aten.norm(x1 - x2 + eps, p, -1, keepdim)
 
 

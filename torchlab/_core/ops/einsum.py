@@ -288,6 +288,10 @@ def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     rest_b = [d for d in range(b._a.ndim) if d not in db]
     left, right = [a._a.shape[d] for d in rest_a], [b._a.shape[d] for d in rest_b]
     inner = math.prod(a._a.shape[d] for d in da)
+    if math.prod(left) == math.prod(right) == 1:
+        x, y = aten.permute(a, (*rest_a, *da)), aten.permute(b, (*db, *rest_b))
+        r = aten.dot(aten.reshape(x, (inner,)), aten.reshape(y, (inner,)))
+        return aten.reshape(r, (*left, *right))
     x = aten.reshape(aten.permute(a, (*rest_a, *da)), (math.prod(left), inner))
     y = aten.reshape(aten.permute(b, (*db, *rest_b)), (inner, math.prod(right)))
     return aten.reshape(aten.mm(x, y), (*left, *right))

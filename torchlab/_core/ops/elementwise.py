@@ -59,7 +59,13 @@ def _log1p(xp: Any, a: Any, out: Any = None) -> Any:
     return xp.log1p(a, out=out) if a.dtype.kind != "c" else _log1p_array(a, out)
 
 
-log1p = _float("log1p", "g / (conj_of(self) + 1)", kernel=_log1p, autocast="float32:accelerator")
+log1p = _float(
+    "log1p",
+    "g / (conj_of(self) + 1)",
+    kernel=_log1p,
+    autocast="float32:accelerator",
+    grad_name="Log1PBackward0",
+)
 sqrt = _float("sqrt", "g / (2 * conj_of(result))")
 rsqrt = _float(
     "rsqrt",
@@ -196,6 +202,8 @@ def _rounding(f: Any) -> Any:
     def kernel(xp: Any, a: Any, out: Any = None) -> Any:
         if a.dtype.kind in "iu":
             return into(a, out) if out is not None else a.copy()
+        if a.dtype.kind == "b":
+            raise NotImplementedError(f"\"{f.__name__}_vml_cpu\" not implemented for 'Bool'")
         return getattr(xp, f.__name__)(a, out=out)
 
     kernel.fast_ufunc = None
@@ -205,9 +213,15 @@ def _rounding(f: Any) -> Any:
 floor = unary("floor", _rounding(np.floor), expr="floor(self)", vjp={"self": "zeros_like(g)"})
 ceil = unary("ceil", _rounding(np.ceil), expr="ceil(self)", vjp={"self": "zeros_like(g)"})
 trunc = unary("trunc", _rounding(np.trunc), expr="trunc(self)", vjp={"self": "zeros_like(g)"})
+def _frac(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype.kind in "iubc":
+        raise NotImplementedError(f"\"frac_cpu\" not implemented for {a.dtype.name}")
+    return xp.subtract(a, xp.trunc(a), out=out)
+
+
 frac = unary(
     "frac",
-    lambda xp, a, out=None: xp.subtract(a, xp.trunc(a), out=out),
+    _frac,
     expr="self - trunc(self)",
     vjp={"self": "g"},
 )
@@ -224,13 +238,17 @@ for _name in ("sin", "cos", "tan"):
 )
 def round_decimals(xp: Any, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round half to even."""
+    if a.dtype.kind in "bc":
+        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for {a.dtype.name}")
     if a.dtype.kind in "iu":
         return into(a, out) if out is not None else a.copy()
     return into(xp.round(a, decimals), out) if decimals else xp.rint(a, out=out)
 
 
 def _relu(xp: Any, a: Any, out: Any = None) -> Any:
-    return xp.maximum(a, a.dtype.type(0), out=out)
+    if a.dtype == np.bool_:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return _relu.fast_ufunc(a, out)  # type: ignore[attr-defined]
 
 
 class _ReluUfunc:
@@ -242,6 +260,8 @@ class _ReluUfunc:
     def __call__(self, a: Any, out: Any = None) -> Any:
         zero = self.zeros.get(a.dtype)
         if zero is None:
+            if a.dtype.kind == "c":
+                raise NotImplementedError("\"relu_cpu\" not implemented for complex tensors")
             zero = self.zeros[a.dtype] = np.zeros((), a.dtype)
         return np.maximum(a, zero, out=out)
 
@@ -287,7 +307,14 @@ def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None)
 
 def _compare(name: str, ufunc: Any, symbol: str, dunder: str) -> Any:
     return binary(
-        name, ufunc, promote="bool", py=(dunder,), expr=f"self {symbol} other", numbers=("other",)
+        name,
+        ufunc,
+        promote="bool",
+        py=(dunder,),
+        expr=f"self {symbol} other",
+        numbers=("other",),
+        write_vjp={"self": "zeros_like(g)", "other": "zeros_like(g)"},
+        grad_name=f"{name.title()}Backward0|{name.title()}Backward1",
     )
 
 
@@ -372,7 +399,23 @@ bitwise_or = _bits("bitwise_or", np.bitwise_or, "__or__", "__ror__", "__ior__")
 bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "__xor__", "__rxor__", "__ixor__")
 bitwise_left_shift = _bits("bitwise_left_shift", np.left_shift, "__lshift__", "__ilshift__")
 bitwise_right_shift = _bits("bitwise_right_shift", np.right_shift, "__rshift__", "__irshift__")
-bitwise_not = unary("bitwise_not", np.invert, py=("__invert__",))
+
+
+def _bitwise_not(xp: Any, a: Any, out: Any = None) -> Any:
+    return xp.invert(a, out=out)
+
+
+bitwise_not = unary(
+    "bitwise_not", _bitwise_not, promote=lambda op, common: _whole(common), py=("__invert__",)
+)
+
+
+def _whole(common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
+    if common.category >= dt.FLOAT:
+        raise NotImplementedError(
+            f"\"bitwise_not_cpu\" not implemented for '{common.scalar_name}'"
+        )
+    return common, common
 
 
 # ---- minima, maxima, selection ------------------------------------------------------------------
@@ -492,7 +535,7 @@ def _check_bounds(low: Any, high: Any) -> None:
 
 
 def _clamp_op(low: Any, high: Any) -> Any:
-    return clamp_min if high is None else clamp_max if low is None else clamp_both
+    return _clamp_low if high is None else _clamp_high if low is None else clamp_both
 
 
 def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
@@ -510,20 +553,35 @@ clamp_both = pointwise(
         "max": "masked(g, (self > max) | (max < min))",
     },
 )(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))
-clamp_min = pointwise(
-    "clamp_min(Tensor self, Tensor min) -> Tensor",
-    numbers=("min",),
-    grad_name="ClampMinBackward0|ClampMinBackward1",
-    expr="maximum(self, min)",
-    vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
-)(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
-clamp_max = pointwise(
-    "clamp_max(Tensor self, Tensor max) -> Tensor",
-    numbers=("max",),
-    grad_name="ClampMaxBackward0|ClampMaxBackward1",
-    expr="minimum(self, max)",
-    vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
-)(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))
+
+
+def _lower(name: str, node: str, public: bool) -> Any:
+    return pointwise(
+        f"{name}(Tensor self, Tensor min) -> Tensor",
+        public=public,
+        numbers=("min",),
+        grad_name=node,
+        expr="maximum(self, min)",
+        vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
+    )(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
+
+
+def _upper(name: str, node: str, public: bool) -> Any:
+    return pointwise(
+        f"{name}(Tensor self, Tensor max) -> Tensor",
+        public=public,
+        numbers=("max",),
+        grad_name=node,
+        expr="minimum(self, max)",
+        vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
+    )(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))
+
+
+clamp_min = _lower("clamp_min", "ClampMinBackward0|ClampMinBackward1", True)
+clamp_max = _upper("clamp_max", "ClampMaxBackward0|ClampMaxBackward1", True)
+# `clamp` with one bound: the same, under a name of its own on the tape.
+_clamp_low = _lower("_clamp_low", "ClampBackward1|ClampBackward0", False)
+_clamp_high = _upper("_clamp_high", "ClampBackward1|ClampBackward0", False)
 alias("clip", "clamp")
 
 

@@ -79,7 +79,7 @@ def _extreme(name: str, doc: str) -> Any:
     @op(
         f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         out=True,
-        tags=("reduction",),
+        tags=("reduction", "out_same_dtype"),
         meta=reduction_meta(),
         vjp={"self": "shared_backward(g, self, result, dim, keepdim)"},
         public=False,
@@ -101,7 +101,7 @@ def _extreme(name: str, doc: str) -> Any:
     @op(
         f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         out=True,
-        tags=("reduction",),
+        tags=("reduction", "out_same_dtype"),
         public=False,
         meta=lambda a, dim=None, keepdim=False: MetaArray(reduced_shape(a, dim, keepdim), INT64),
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 
@@ -87,6 +88,8 @@ def _many(values: Any) -> tuple[int, ...] | None:
 
 def _plan(x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(sizes, dims) of a transform along several dimensions; a size of −1 is the tensor's own."""
+    check_ints("fft", "s", s)
+    check_ints("fft", "dim", dim)
     shape, n = x._a.shape, x._a.ndim
     s, dim = _many(s), _many(dim)
     if dim is not None:

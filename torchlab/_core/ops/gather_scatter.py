@@ -18,6 +18,7 @@ from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._places import add_at, scalar_name, written_row_major
 from torchlab._core.ops._scatter import REDUCES, reduce_at
+from torchlab._core.ops.kernels import number
 
 
 def _checked(a: Any, dim: int, index: Any, name: str, like: str, source: Any = None) -> int:
@@ -150,6 +151,7 @@ def scatter_source(g: Any, dim: int, index: Any, shape: Any) -> Any:
     out=True,
     meta=_like,
     vjp={"self": "scatter(g, dim, index, 0)", "src": "scatter_source(g, dim, index, src.shape)"},
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def scatter_src(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
@@ -169,6 +171,7 @@ def scatter_src(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     meta=_like,
     vjp={"self": "scatter(g, dim, index, 0)"},
     grad_name="ScatterBackward1",
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
@@ -176,7 +179,7 @@ def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     dim = _checked(a, dim, index, "scatter", "self")
     if index.size:
         a, index = _one(a, index)
-        a[_grid(xp, index, dim)] = int(value) if a.dtype.kind in "iu" else value
+        a[_grid(xp, index, dim)] = number(value, a.dtype)
 
 
 @op(
@@ -186,6 +189,7 @@ def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     public=False,
     out=True,
     meta=_like,
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def scatter_combined(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
@@ -261,6 +265,7 @@ def scatter_(
     meta=_like,
     vjp={"self": "g", "src": "scatter_source(g, dim, index, src.shape)"},
     autocast="promote:accelerator",
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
@@ -282,6 +287,7 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
             "scatter_reduce_backward(g, self, dim, index, src, reduce, include_self, result, needs)"
         )
     },
+    tags=("out_same_dtype",),
 )
 def scatter_reduce(
     xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True

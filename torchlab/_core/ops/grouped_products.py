@@ -78,7 +78,12 @@ def grouped_mm(
     return r if out_dtype is None else aten.to(r, out_dtype)
 
 
-@face("bilinear", method=False, spaces=("torch", "nn.functional"), autocast="promote:accelerator")
+@face(
+    "bilinear",
+    method=False,
+    spaces=("torch", "nn.functional"),
+    autocast="off:cpu promote:accelerator",
+)
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """input1ᵀ A input2 + b for each output: (…, in1), (…, in2), weight (out, in1, in2) → (…,
     out)."""

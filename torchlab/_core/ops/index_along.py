@@ -22,7 +22,7 @@ from torchlab._core.ops._places import (
     written_row_major,
 )
 from torchlab._core.ops._scatter import reduce_at
-from torchlab._core.ops.kernels import meta_like
+from torchlab._core.ops.kernels import meta_like, number
 
 
 def _vector(index: Any, name: str) -> Any:
@@ -139,6 +139,7 @@ def _like(a: Any, *rest: Any) -> Any:
     out=True,
     meta=_like,
     vjp={"self": "g", "source": "index_add_source(g, dim, index, alpha, source.shape)"},
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def index_add(xp: Any, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
@@ -168,6 +169,7 @@ def index_add_source(g: Any, dim: int, index: Any, alpha: Any, shape: Any) -> An
         "source": "index_add_source(g, dim, index, 1, source.shape)",
     },
     autocast="promote:cpu",
+    tags=("out_same_dtype",),
 )
 @written_row_major
 def index_copy(xp: Any, a: Any, dim: int, index: Any, source: Any) -> None:
@@ -207,7 +209,7 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
-    _fill(xp, a, dim, index, int(value) if a.dtype.kind in "iu" else value)
+    _fill(xp, a, dim, index, number(value, a.dtype))
 
 
 @op(
@@ -272,6 +274,7 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
             "reduce, include_self, result, needs)"
         )
     },
+    tags=("out_same_dtype",),
 )
 def index_reduce(
     xp: Any, a: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True

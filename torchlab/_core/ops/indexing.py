@@ -100,12 +100,12 @@ def getitem(self: Any, index: Any) -> Any:
                 v = self._v
                 if v is None:
                     v = self
-                elif type(v) is ViewMeta:
-                    v = v.base
-                if s.stale or (NOGRAD and not TLS.grad):
+                if type(v) is ViewMeta or s.stale or (NOGRAD and not TLS.grad):
                     v = compute.view_meta(v, s)
                 result._v = v
                 result._g = result._e = None
+                if self._e is not None:
+                    compute.view_leaf(result)
                 return result
         elif c is Tensor and _plain_indices(self, index):
             return aten.index(self, [index])
@@ -370,9 +370,9 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
     if t._e is not None or not k.plain or (s is not None and s.stale):
         return False
     v = t._v
-    if v is not None and (
-        (v.base if type(v) is ViewMeta else v)._e is not None or not k.contiguous
-    ):
+    if s is not None and not k.contiguous:  # its elements may share cells
+        return False
+    if v is not None and (v.base if type(v) is ViewMeta else v)._e is not None:
         return False
     c = type(index)
     if c is int:
@@ -430,7 +430,8 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
-    if not isinstance(value, Tensor):
+    number = not isinstance(value, Tensor)
+    if number:
         if not isinstance(value, compute.NUMBERS):
             raise TypeError(
                 f"can't assign a {_type_name(value)} to a torch.{self._k.dtype.scalar_name}Tensor"
@@ -442,8 +443,9 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         return
     # Only with recording on may a view be refused later; the view itself is like any other.
     view, indices = basic_part(self, index)
-    if view is self and indices is None:
-        view = aten.alias(self)
+    if indices is None and (number or value._a.ndim == 0):
+        aten.fill_(view, value)
+        return
     if indices is None:
         value = _without_leading_ones(value, view._a.ndim)
         shape = view._a.shape
@@ -463,8 +465,6 @@ def _number(value: Any, like: Any) -> Tensor:
     d = like._k.dtype
     if d.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
         raise RuntimeError(f"value cannot be converted to type {d.name} without overflow: {value}")
-    if d.category == dt.INT and isinstance(value, (float, np.floating)):
-        value = int(value)
     return compute.wrap_on(compute.scalar_array(value, d), like._k.device)
 
 

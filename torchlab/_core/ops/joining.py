@@ -413,7 +413,7 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
     return aten.index(self, [where])
 
 
-@face("block_diag", method=False)
+@face("block_diag", method=False, autocast="off")
 def block_diag(*tensors: Any) -> Any:
     """Matrices along the diagonal, zeros elsewhere."""
     parts = [_two(t) for t in _many(tensors)] if tensors else [aten.zeros((1, 0))]

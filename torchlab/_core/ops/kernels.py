@@ -9,6 +9,8 @@ import numpy as np
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.compute import scalar_array
+from torchlab._core.dtype import from_numpy
 from torchlab._core.tape import NOGRAD, TLS
 
 
@@ -39,6 +41,20 @@ def into(result: Any, out: Any) -> Any:
         return result
     out[...] = result
     return out
+
+
+def number(value: Any, dtype: np.dtype) -> Any:
+    """A number argument (alpha, value …) in an array's type, converted and refused as PyTorch does:
+    negative ones wrap around in unsigned types, what does not fit raises RuntimeError."""
+    if type(value) is float and dtype.char in "fd" and -3e38 < value < 3e38:
+        return dtype.type(value)
+    return scalar_array(value, from_numpy(dtype))
+
+
+def before_ints(a: Any, to: np.dtype) -> Any:
+    """Floats, ready for NumPy's conversion to integers. C leaves values outside the range open;
+    NumPy does what PyTorch does but for one pair, where PyTorch goes through int64."""
+    return a.astype(np.int64) if a.dtype == np.float64 and to == np.uint8 else a
 
 
 def is_int(a: Any) -> bool:

@@ -16,6 +16,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._lapack import offer
+from torchlab._core.ops.kernels import number
 
 _BOOL = np.dtype(np.bool_)
 
@@ -81,6 +82,7 @@ def conj(x: Any) -> Any:
 @op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower",
     vjp={"self": "mm_left(g, mat2, self.strides)", "mat2": "mm_right(g, self, mat2.strides)"},
     meta=lambda a, b: MetaArray(_mm_shape(a, b), a.dtype),
@@ -91,7 +93,7 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
         _mm_shape(a, b)
     if a.dtype is not b.dtype:
         same_dtype("mm", a, b)
-    if a.dtype is _BOOL:
+    if a.dtype is _BOOL and a.size and b.size:
         raise no_bool("addmm_impl_cpu_")
     if b.size >= 16384 and xp is np:
         r = mkl.product(a, b)
@@ -132,6 +134,7 @@ def _bmm_shape(a: Any, b: Any) -> tuple[int, int, int]:
 @op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower",
     vjp={
         "self": "bmm(g, transpose(conj_of(mat2), 1, 2))",
@@ -143,7 +146,7 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
     """Batches of matrix products: (b, n, k) @ (b, k, m) → (b, n, m)."""
     _bmm_shape(a, b)
     same_dtype("bmm", a, b)
-    if a.dtype is _BOOL:
+    if a.dtype is _BOOL and a.size and b.size:
         raise no_bool("bmm")
     return xp.matmul(a, b)
 
@@ -151,6 +154,7 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
 @op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower:accelerator",
     vjp={"self": "ger(g, conj_of(vec))", "vec": "mv(t(conj_of(self)), g)"},
     meta=lambda a, b: MetaArray((a.shape[0],), a.dtype),
@@ -166,7 +170,7 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
             f"mv: size mismatch, got input ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})"
         )
     same_dtype("mv", a, b)
-    if a.dtype is _BOOL:
+    if a.dtype is _BOOL and a.size:
         raise no_bool("addmv_impl_cpu")
     return a.dot(b)
 
@@ -174,6 +178,7 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
 @op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     autocast="promote:accelerator",
     vjp={"self": "g * conj_of(tensor)", "tensor": "g * conj_of(self)"},
     meta=lambda a, b: MetaArray((), a.dtype),
@@ -211,7 +216,7 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         _mm_shape(a, b)
     if a.dtype is not b.dtype or c.dtype is not a.dtype:
         same_dtype("addmm", a, b, c)
-    if a.dtype is _BOOL:
+    if a.dtype is _BOOL and a.size and b.size:
         raise no_bool("addmm_impl_cpu_")
     shape = (a.shape[0], b.shape[1])
     if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
@@ -224,15 +229,19 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if r is None:
         r = a.dot(b)
     if alpha != 1:
-        r *= r.dtype.type(alpha)
+        r *= number(alpha, r.dtype)
     if beta == 0:
         return r
-    r += c if beta == 1 else c * c.dtype.type(beta)
+    r += c if beta == 1 else c * number(beta, c.dtype)
     return r
 
 
 @composite(
-    "matmul(Tensor self, Tensor other) -> Tensor", py=("__matmul__",), out=True, autocast="lower"
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    py=("__matmul__",),
+    out=True,
+    autocast="lower",
+    tags=("out_same_dtype",),
 )
 def matmul(self: Any, other: Any) -> Any:
     """The matrix product, batched and broadcast over leading dimensions."""

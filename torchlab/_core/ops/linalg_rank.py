@@ -167,7 +167,7 @@ def pinv_backward(g: Any, p: Any, a: Any) -> Any:
     return r + q - mm(ph, mm(g, ph))
 
 
-@face("linalg_pinv", method=False, spaces=(), out=True)
+@face("linalg_pinv", method=False, spaces=(), out=True, autocast="rounded")
 def pinv(
     self: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:

@@ -15,6 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._reduce import FLOAT32, is_half, scalar_name
+from torchlab._core.ops.kernels import number
 
 _BOOL = np.dtype(np.bool_)
 
@@ -46,9 +47,9 @@ def check_expands(name: str, old: Any, shape: Any) -> None:
 def combined(r: Any, c: Any, beta: Any, alpha: Any) -> Any:
     """alpha · r + beta · c, in r's memory."""
     if alpha != 1:
-        r *= r.dtype.type(alpha)
+        r *= number(alpha, r.dtype)
     if beta != 0:
-        r += c if beta == 1 else c * c.dtype.type(beta)
+        r += c if beta == 1 else c * number(beta, c.dtype)
     return r
 
 

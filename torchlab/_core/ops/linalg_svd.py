@@ -103,6 +103,7 @@ def _single(a: Any, u_shape: Any, s_shape: Any, vh_shape: Any, full: bool, vecto
     half=False,
     vjp={"A": "svd_backward(g0, g1, g2, result0, result1, result2, full_matrices, compute_uv)"},
     grad_name="LinalgSvdBackward0",
+    autocast="float32:cpu",
     meta=_svd_meta,
 )
 def _linalg_svd(xp: Any, a: Any, full_matrices: bool, compute_uv: bool, driver: Any) -> Any:

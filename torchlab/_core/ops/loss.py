@@ -440,7 +440,7 @@ def poisson_nll_loss(
     size_average: Any = None,
     eps: float = 1e-8,
     reduce: Any = None,
-    reduction: Any = "mean",
+    reduction: str = "mean",
 ) -> Any:
     """exp(x) − y·x (or x − y·log x); `full` adds Stirling's approximation of log y!."""
     number = (

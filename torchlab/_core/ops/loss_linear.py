@@ -191,6 +191,19 @@ def linear_cross_entropy(
     _check(self, linear_weight)
     ws = linear_weight._a.shape
     indices = not target._k.dtype.is_floating_point
+    if options is not None and self._a.ndim == 1 and target._a.ndim == 0:
+        loss = linear_cross_entropy.function(
+            aten.unsqueeze(self, 0),
+            linear_weight,
+            aten.unsqueeze(target, 0),
+            linear_bias=linear_bias,
+            weight=weight,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            options=options,
+        )
+        return aten.squeeze(loss, 0) if reduction == "none" else loss
     if options is not None and self._a.ndim == 2:
         fits = len(ws) == 2 and indices and label_smoothing == 0
         if fits and target._k.dtype.name == "int64":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchlab._core.dispatch.arguments import check_tensor
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops.kernels import MEAN, NONE, constant, reduction_number
@@ -146,6 +147,9 @@ def triplet_margin_loss(
     reduction: Any = "mean",
 ) -> Any:
     """max(0, d(anchor, positive) − d(anchor, negative) + margin)."""
+    for i, (name, t) in enumerate([("anchor", anchor), ("positive", positive)], 1):
+        check_tensor("triplet_margin_loss", name, t, i)
+    check_tensor("triplet_margin_loss", "negative", negative, 3)
     number = (
         reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
     )

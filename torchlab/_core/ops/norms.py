@@ -13,6 +13,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import FUNCTIONS, aten, vjp_helper
 from torchlab._core.ops._reduce import (
@@ -213,6 +214,7 @@ def matrix_norm(
             raise RuntimeError(f"{name}: Order {ord} not supported.")
     elif abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
+    check_ints(name, "dim", dim)
     dim = tuple(dim)
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")

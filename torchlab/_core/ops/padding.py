@@ -13,6 +13,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import Op, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._places import format_strides, in_order
+from torchlab._core.ops.kernels import number
 from torchlab._core.tensor import contiguous_format
 
 
@@ -56,7 +57,7 @@ def constant_pad_nd(xp: Any, a: Any, pad: Any, value: Any) -> Any:
     """A value around the tensor: `pad` gives (before, after) from the last dimension on; negative
     numbers cut off."""
     shape = _padded_shape(a.shape, pad)
-    r = xp.full(shape, int(value) if a.dtype.kind in "iu" else value, a.dtype)
+    r = xp.full(shape, number(value, a.dtype), a.dtype)
     pairs = _pairs(pad, a.ndim)
     inner = tuple(slice(max(i, 0), m - max(j, 0)) for m, (i, j) in zip(shape, pairs, strict=True))
     source = tuple(
@@ -200,7 +201,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     (with `value`), reflect, replicate, circular."""
     pad = tuple(int(p) for p in pad)
     if mode == "constant":
-        return aten.constant_pad_nd(input, pad, 0 if value is None else value)
+        return aten.constant_pad_nd(input, pad, float(value or 0))  # as PyTorch: a float
     if value is not None and value != 0:
         raise ValueError(f"Padding mode '{mode}' doesn't take in value argument")
     if mode not in ("reflect", "replicate", "circular"):

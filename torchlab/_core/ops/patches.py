@@ -10,6 +10,7 @@ from typing import Any
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import check_ints, check_tensor
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._windows import window_taps, window_tuple
@@ -143,6 +144,10 @@ def _geometry(
 
 def unfold(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """nn.functional.unfold (the tensor's method `unfold` is something else: a view of windows)."""
+    check_tensor("unfold", "input", x)
+    sizes = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding}
+    for name, v in {**sizes, "stride": stride}.items():
+        check_ints("unfold", name, v)
     geometry = _geometry(kernel_size, dilation, padding, stride)
     if x._a.ndim == 3:
         return aten.squeeze(im2col.call(aten.unsqueeze(x, 0), *geometry), 0)

@@ -177,6 +177,7 @@ def _declare_max(n: int) -> None:
         public=False,
         meta=meta,
         grad_name=grad_name,
+        autocast="float32:cpu" if n == 3 else None,
         vjp={"self": "max_pool_backward(g, self, result, kernel_size, stride, padding, dilation)"},
     )(values)
     op(
@@ -359,12 +360,7 @@ def _declare_faces(n: int) -> None:
     max_pool.__doc__ = (
         f"The largest element of each {n}-d window; also where it is, with return_indices."
     )
-    face(
-        name,
-        method=False,
-        spaces=("torch", "nn.functional"),
-        autocast="float32:cpu" if n == 3 else None,
-    )(max_pool)
+    face(name, method=False, spaces=("torch", "nn.functional"))(max_pool)
 
 
 for _n in (1, 2, 3):

@@ -12,6 +12,7 @@ import numpy as np
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 
@@ -124,6 +125,7 @@ for _n in (2, 3):
 
 
 def _output_size(x: Any, size: Any, n: int) -> tuple[int, ...]:
+    check_ints(f"adaptive_pool{n}d", "output_size", size)
     sizes = (size,) * n if isinstance(size, int) or size is None else tuple(size)
     if x._a.ndim <= n and n > 1:
         raise ValueError(f"Input dimension should be at least {n + 1}")

@@ -209,7 +209,14 @@ def tile(self: Any, dims: Any) -> Any:
     return repeat.call(self, (1,) * (self._a.ndim - len(dims)) + dims)
 
 
-@face("repeat_interleave")
+def _repeat_interleave_method(
+    self: Any, repeats: Any, dim: Any = None, *, output_size: int | None = None
+) -> Any:
+    """Each element (or slice of `dim`) repeated in its place."""
+    return repeat_interleave.body(self, repeats, dim, output_size=output_size)
+
+
+@face("repeat_interleave", method=_repeat_interleave_method)
 def repeat_interleave(
     self: Any, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
 ) -> Any:
@@ -266,19 +273,19 @@ def _counted(repeats: Any, output_size: Any) -> Any:
 
 
 @face("one_hot", method=False, spaces=("nn.functional",))
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(self: Any, num_classes: int = -1) -> Any:
     """Class numbers (int64) as rows of zeros with a one, in a new last dimension."""
-    if tensor._k.dtype is not dt.int64:
+    if self._k.dtype is not dt.int64:
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor, but got "
-            f"{tensor._k.dtype}"
+            f"{self._k.dtype}"
         )
-    a = tensor._a
+    a = self._a
     if a.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return aten.new_zeros(tensor, (*a.shape, num_classes))
-    if tensor._k.device.type != "meta":
+        return aten.new_zeros(self, (*a.shape, num_classes))
+    if self._k.device.type != "meta":
         low, high = int(a.min()), int(a.max())
         if low < 0:
             raise RuntimeError("Class values must be non-negative.")
@@ -290,5 +297,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
             raise RuntimeError(
                 f"Class values must be smaller than num_classes: {high} with {num_classes} classes."
             )
-    r = aten.new_zeros(tensor, (*a.shape, num_classes))
-    return r.scatter_(-1, aten.unsqueeze(tensor, -1), 1)
+    r = aten.new_zeros(self, (*a.shape, num_classes))
+    return r.scatter_(-1, aten.unsqueeze(self, -1), 1)

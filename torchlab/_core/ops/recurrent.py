@@ -174,6 +174,10 @@ def _run(
     return x, tuple(aten.stack(list(parts), 0) for parts in zip(*last, strict=True))
 
 
+# What PyTorch leaves to oneDNN has one autocast rule for the whole, and hidden states of its type.
+whole_lstm = face("_whole_lstm", method=False, spaces=(), autocast="lower:cpu")(_run)
+
+
 def _call(kind: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """Both overloads: (input, hx, params, …, batch_first), and for packed sequences (data,
     batch_sizes, hx, params, …)."""
@@ -208,7 +212,9 @@ def _call(kind: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any,
         x = aten.transpose(x, 0, 1)
     if x._a.shape[0] == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    r, state = _run(kind, x, None, hx, *rest)
+    projected = kind == "lstm" and hx[0]._a.shape[-1] != hx[1]._a.shape[-1]
+    run = whole_lstm.function if kind == "lstm" and not projected else _run
+    r, state = run(kind, x, None, hx, *rest)
     if given["batch_first"]:
         r = aten.transpose(r, 0, 1)
     return (r, *state)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._reduce import (
@@ -104,6 +105,8 @@ def sum(
 @face("sum_to_size", spaces=())
 def sum_to_size(self: Any, size: Any, *more: Any) -> Any:
     """Summed over what broadcasting from `size` to this shape repeats: the gradient of `expand`."""
+    for n in (size, *more):
+        check_ints("sum_to_size", "size", n)
     alone = isinstance(size, (tuple, list)) and not more
     target = tuple(size) if alone else (size, *more)
     shape = self._a.shape

@@ -12,12 +12,14 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends.base import empty_strided
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
+from torchlab._core.ops._places import elements
 from torchlab._core.tape import AccumulateGrad, edge_of, storage_of
 from torchlab._core.tensor import Tensor, contiguous_format, preserve_format, strides_of
 
@@ -25,22 +27,12 @@ from torchlab._core.tensor import Tensor, contiguous_format, preserve_format, st
 
 
 def _like(a: Any, *rest: Any) -> Any:
-    return MetaArray(a.shape, a.dtype)
+    return MetaArray(a.shape, a.dtype, layout.empty_like_strides(a.shape, elements(a)))
 
 
 def fill_value(value: Any, dtype: dt.dtype) -> Any:
     """A number as a 0-d array of the tensor's type; RuntimeError if it does not fit."""
-    if (
-        dtype.category <= dt.FLOAT
-        and isinstance(value, (complex, np.complexfloating))
-        and value.imag
-    ):
-        raise RuntimeError(
-            f"value cannot be converted to type {dtype.name} without overflow: {value}"
-        )
-    if dtype.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
-        value = value.real
-    return compute.scalar_array(int(value) if dtype.category == dt.INT else value, dtype)
+    return compute.scalar_array(value, dtype)
 
 
 @op(
@@ -53,9 +45,7 @@ def fill_value(value: Any, dtype: dt.dtype) -> Any:
 )
 def fill_scalar(xp: Any, a: Any, value: Any) -> Any:
     """A number everywhere."""
-    r = xp.empty(a.shape, a.dtype)
-    r[...] = fill_value(value, dt.from_numpy(a.dtype))
-    return r
+    return _filled(xp, a, fill_value(value, dt.from_numpy(a.dtype)))
 
 
 @op(
@@ -69,8 +59,12 @@ def fill_scalar(xp: Any, a: Any, value: Any) -> Any:
 def fill_tensor(xp: Any, a: Any, value: Any) -> Any:
     """The element of a 0-d tensor everywhere."""
     _zero_dim(value)
-    r = xp.empty(a.shape, a.dtype)
-    r[...] = value.astype(a.dtype)
+    return _filled(xp, a, value.astype(a.dtype))
+
+
+def _filled(xp: Any, a: Any, value: Any) -> Any:
+    r = empty_strided(a.shape, a.dtype, layout.empty_like_strides(a.shape, elements(a)), xp)
+    r[...] = value
     return r
 
 
@@ -98,7 +92,7 @@ fill_tensor_into = op(
     meta=_like,
 )(fill_tensor.kernel)
 zero = op("zero(Tensor self) -> Tensor", public=False, vjp={"self": "zeros_like(g)"}, meta=_like)(
-    lambda xp, a: xp.zeros(a.shape, a.dtype)
+    lambda xp, a: _filled(xp, a, 0)
 )
 
 
@@ -127,6 +121,7 @@ def fill_(self: Any, value: Any) -> Any:
     """Write `value` (a number or a 0-d tensor) everywhere, also into expanded tensors."""
     if (
         type(value) is float
+        and -3e38 < value < 3e38  # fits every type
         and not modes.SLOW
         and self._v is None
         and self._e is None
@@ -182,7 +177,7 @@ def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str)
     before = edge_of(self)
     r = view(self, *args)
     e = r._e
-    if e is not None and e is not before:
+    if e is not None and e is not before and type(e) is not AccumulateGrad:
         e = _renamed(e, type(e).__name__[:-1] + number)
         self._e = e
     self._a = r._a
@@ -327,7 +322,7 @@ def set_(
             )
         s = storage_of(source)
         if size is None:
-            array = source._a if k.device.type != "meta" else source._a
+            array = source._a.memory if source._exotic else source._a
             self._k = kind(k.dtype, k.device)
             return _become(self, array, s)
     else:

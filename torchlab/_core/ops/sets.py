@@ -24,7 +24,7 @@ from torchlab._core.tensor import Tensor
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
     "-> (Tensor, Tensor, Tensor)",
     public=False,
-    vjp={"self": "no_derivative_of('_unique2')"},
+    vjp={"self": "no_derivative('_unique2', g0)"},
     grad_name="Unique2",
 )
 def unique_all(xp: Any, a: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
@@ -46,7 +46,7 @@ def unique_all(xp: Any, a: Any, sorted: bool, return_inverse: bool, return_count
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
     "return_counts=False) -> (Tensor, Tensor, Tensor)",
     public=False,
-    vjp={"self": "no_derivative_of('unique_dim')"},
+    vjp={"self": "no_derivative('unique_dim', g0)"},
 )
 def unique_dim(
     xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
@@ -122,7 +122,7 @@ def unique(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? "
     "dim=None) -> (Tensor, Tensor, Tensor)",
     public=False,
-    vjp={"self": "no_derivative_of('unique_consecutive')"},
+    vjp={"self": "no_derivative('unique_consecutive', g0)"},
 )
 def unique_runs(xp: Any, a: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The first of every run of equal elements or slices, the run of each, and the lengths."""
@@ -216,6 +216,10 @@ def _side(right: bool, side: Any) -> bool:
 
 
 def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
+    if a.dtype.kind in "bc" and a.size:
+        raise NotImplementedError(
+            f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(a)}'"
+        )
     if bounds.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "

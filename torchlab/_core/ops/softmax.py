@@ -28,12 +28,13 @@ _NAMES = {
 
 
 def _check(name: str, a: Any, dim: int) -> int:
-    if a.dtype.kind in "iub":
-        raise RuntimeError(
+    dim = layout.wrap_dim(dim, a.ndim, name)
+    if a.dtype.kind in "iubc" and a.size:
+        raise NotImplementedError(
             f'"{name}_lastdim_kernel_impl" not implemented for '
             f"'{_NAMES.get(a.dtype.name, a.dtype.name)}'"
         )
-    return layout.wrap_dim(dim, a.ndim, name)
+    return dim
 
 
 def _like(a: Any, *rest: Any) -> Any:

@@ -155,9 +155,10 @@ def topk(xp: Any, a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
         where = xp.take_along_axis(found, by_size, d)
     else:
         where = order(xp, lane, d, largest)[(slice(None),) * d + (slice(0, k),)]
-    return row_major(xp.take_along_axis(lane, where, d)).reshape(shape), row_major(where).reshape(
-        shape
-    )
+    values = row_major(xp.take_along_axis(lane, where, d))
+    if not shape:  # the one element, also where k is 0
+        return a.copy(), xp.zeros((), where.dtype)
+    return values.reshape(shape), row_major(where).reshape(shape)
 
 
 def _best_places(xp: Any, lane: Any, k: int, d: int, largest: bool) -> Any:

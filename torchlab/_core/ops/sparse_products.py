@@ -297,6 +297,9 @@ def bmm(self: Any, mat2: Any) -> Any:
 _REDUCE = {"sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin"}
 
 
+with_dense = face("_sparse_mm", method=False, spaces=(), autocast="lower")(multiply)
+
+
 @public("mm")
 def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """mat1 @ mat2 with gradients at the places of sparse operands. `reduce` ("sum", "mean", "amax",
@@ -304,7 +307,8 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     if reduce is None:
         if not isinstance(mat1, Sparse) and not isinstance(mat2, Sparse):
             return aten.mm(mat1, mat2)
-        return multiply(mat1, mat2, True)
+        dense = not isinstance(mat1, Sparse) or not isinstance(mat2, Sparse)
+        return (with_dense.function if dense else multiply)(mat1, mat2, True)
     if not isinstance(mat1, SparseCompressed):
         key = mat1.backend if isinstance(mat1, Sparse) else "CPU"
         raise NotImplementedError(
@@ -341,6 +345,12 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
 @public("addmm")
 def sparse_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
     """beta · input + alpha · (mat1 @ mat2), with gradients at mat1's places."""
+    return add_product.function(input, mat1, mat2, beta, alpha)
+
+
+@face("_sparse_addmm", method=False, spaces=(), autocast="lower")
+def add_product(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    """`sparse_addmm` in autocast's dtype."""
     return _add_product(input, multiply(mat1, mat2, True, "addmm"), beta, alpha)
 
 
@@ -422,7 +432,7 @@ def _used_rows(mat1: Any, mat2: Any, name: str) -> tuple[Any, Any]:
     return rows, aten.index_select(product, 0, wrap(rows))
 
 
-@face("hspmm", method=False)
+@face("hspmm", method=False, out=True)
 def hspmm(mat1: Any, mat2: Any) -> Any:
     """mat1 (COO) @ mat2 (strided) as a hybrid COO tensor: one sparse and one dense dim."""
     _sparse_operand("hspmm", mat1)
@@ -430,7 +440,7 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
     return new_coo(rows[None], part, (mat1.shape[0], mat2.shape[1]), not rows.size)
 
 
-@face("sspaddmm")
+@face("sspaddmm", out=True)
 def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta · input + alpha · (mat1 @ mat2), all sparse but mat2; the result is not coalesced."""
     _sparse_operand("sspaddmm", mat1)
@@ -461,10 +471,16 @@ def smm(self: Any, mat2: Any) -> Any:
     return sspaddmm.body(empty, self, mat2)
 
 
-@face("saddmm", method=False)
+@face("saddmm", method=False, out=True)
 def saddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """The same as `sspaddmm`."""
     return sspaddmm.body(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@face("hsmm", method=False)
+def hsmm(self: Any, mat2: Any) -> Any:
+    """The same as `hspmm`."""
+    return hspmm.body(self, mat2)
 
 
 @face("dsmm", method=False)

@@ -13,6 +13,17 @@ from torchlab._core.dispatch.op import binary, pointwise, unary
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._special import floating, scipy_kernel
 from torchlab._core.ops.kernels import into
+from torchlab._core.tensor import Tensor
+
+
+
+@vjp_helper
+def xlogy_slope(g: Any, x: Any, y: Any) -> Any:
+    """g · ln(y), 0 where x · ln(y) was taken to be 0; x or y may be a number."""
+    like = x if isinstance(x, Tensor) else g
+    y = y if isinstance(y, Tensor) else aten.full((), y, dtype=like.dtype, device=like.device)
+    return g * aten.masked_fill(aten.log(y), (x == 0) & (y <= 0), 0)
+
 
 binary(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -21,7 +32,7 @@ binary(
     spaces=("torch", "special"),
     grad_name="XlogyBackward2|XlogyBackward0",
     vjp={
-        "self": "g * log(other).masked_fill((self == 0) & (other <= 0), 0)",
+        "self": "xlogy_slope(g, self, other)",
         "other": "g * (self / other)",
     },
     doc="self · ln(other); 0 where self is 0.",

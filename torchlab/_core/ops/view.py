@@ -14,6 +14,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.compute import alias as alias_of
 from torchlab._core.dispatch.op import Op, composite, face, view
 from torchlab._core.dispatch.registry import alias, aten
@@ -147,12 +148,24 @@ def view_dtype(self: Any, dtype: Any) -> Any:
                 f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} (different element"
                 f" sizes), but got {strides_of(self)[-1]}"
             )
+        for d, stride in enumerate(strides_of(self)[:-1]):
+            if new > old and stride % (new // old):
+                raise RuntimeError(
+                    f"self.stride({d}) must be divisible by {new // old} to view {self.dtype} as"
+                    f" {dtype} (different element sizes), but got {stride}"
+                )
+        if new > old and geometry(self)[2] % (new // old):
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {new // old} to view {self.dtype} as"
+                f" {dtype} (different element sizes), but got {geometry(self)[2]}"
+            )
         if new > old and self._a.shape[-1] % (new // old):
             raise RuntimeError(
                 f"self.size(-1) must be divisible by {new // old} to view {self.dtype} as {dtype}"
                 f" (different element sizes), but got {self._a.shape[-1]}"
             )
     r = alias_of(self)
+    r._v = None  # no gradient passes here
     r._a = self._a.view(dtype.np)
     k = kind(dtype, self._k.device)
     r._k = k if r._a.flags.c_contiguous else k.v
@@ -207,6 +220,7 @@ def reshape_as(self: Any, other: Any) -> Any:
 def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
     """Dimensions start_dim … end_dim become one."""
     if self._a.ndim == 0:
+        layout.wrap_dim(start_dim, 0), layout.wrap_dim(end_dim, 0)
         return reshape.call(self, (1,))
     shape = layout.flatten_shape(self._a.shape, start_dim, end_dim)
     return self if shape == self._a.shape else reshape.call(self, shape)
@@ -459,8 +473,14 @@ def diagonal(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
 @face("movedim")
 def movedim(self: Any, source: Any, destination: Any) -> Any:
     """Move dimensions to new places, the others keep their order."""
+    check_ints("movedim", "source", source)
+    check_ints("movedim", "destination", destination)
     n = self._a.ndim
     given = (source, destination)
+    if n == 0 and isinstance(source, int) and isinstance(destination, int):
+        for d in given:
+            layout.wrap_dim(d, 0)
+        return aten.alias(self)
     if isinstance(source, int) != isinstance(destination, int):
         raise TypeError(
             "movedim(): source and destination must both be int or both tuples of ints, but got"

@@ -13,6 +13,7 @@ import numpy as np
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute
+from torchlab._core.dispatch.generate.source import compile_source
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._places import elements
@@ -40,13 +41,12 @@ def diagonal_copy(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     return xp.diagonal(a, offset, dim1, dim2).copy(order="C")
 
 
-def _copied(view: str, method: bool = False) -> None:
-    def copy(self: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        r = (
-            getattr(self, view)(*args, **kwargs)
-            if view in methods
-            else getattr(aten, view)(self, *args, **kwargs)
-        )
+def _copied(view: str, parameters: str) -> None:
+    """`<view>_copy`, with PyTorch's `parameters` as one writes them in Python."""
+
+    def copy(self: Any, *args: Any, out: Any = None) -> Any:
+        owner = self if view in methods else None
+        r = getattr(owner, view)(*args) if owner is not None else getattr(aten, view)(self, *args)
         if isinstance(r, (tuple, list)):
             r = tuple(aten.clone(t, memory_format=contiguous_format) for t in r)
             if out is None:
@@ -58,8 +58,12 @@ def _copied(view: str, method: bool = False) -> None:
         return r if out is None else out.resize_(r.shape).copy_(r)
 
     methods = ("unfold", "expand", "view")  # names that are other functions, or none, elsewhere
-    copy.__doc__ = f"`{view}`, copied."
-    face(f"{view}_copy", method=method)(copy)
+    given = "".join(p.partition("=")[0] + ", " for p in parameters.split(", ") if p)
+    shown = f"self, {parameters}{', ' if parameters else ''}*, out=None"
+    source = f"def {view}_copy({shown}):\n    return copy_{view}(self, {given}out=out)\n"
+    body = compile_source(f"{view}_copy", source, {f"copy_{view}": copy}, f"{view}_copy")
+    body.__doc__ = f"`{view}`, copied."
+    face(f"{view}_copy", method=False)(body)
 
 
 @face("narrow_copy", out=True)
@@ -73,25 +77,25 @@ def narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
     return aten.clone(aten.narrow(self, dim, start, length), memory_format=contiguous_format)
 
 
-for _view in (
-    "permute",
-    "squeeze",
-    "unsqueeze",
-    "transpose",
-    "t",
-    "unbind",
-    "expand",
-    "view",
-    "select",
-    "slice",
-    "split",
-    "split_with_sizes",
-    "as_strided",
-    "unfold",
-    "alias",
-    "detach",
-):
-    _copied(_view)
+for _view, _parameters in {
+    "permute": "dims",
+    "squeeze": "dim=None",
+    "unsqueeze": "dim",
+    "transpose": "dim0, dim1",
+    "t": "",
+    "unbind": "dim=0",
+    "expand": "size",
+    "view": "size",
+    "select": "dim, index",
+    "slice": "dim=0, start=None, end=None, step=1",
+    "split": "split_size, dim=0",
+    "split_with_sizes": "split_sizes, dim=0",
+    "as_strided": "size, stride, storage_offset=None",
+    "unfold": "dimension, size, step",
+    "alias": "",
+    "detach": "",
+}.items():
+    _copied(_view, _parameters)
 
 
 # ---- a tensor with a part replaced --------------------------------------------------------------

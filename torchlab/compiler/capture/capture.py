@@ -31,19 +31,12 @@ STATE = State()
 
 def environment() -> Any:
     """The thread's settings that results depend on; None where nothing is compiled: under
-    modes, autocast,
-    inference mode, saved-tensor hooks or anomaly detection."""
+    modes, inference mode, saved-tensor hooks or anomaly detection."""
     t = TLS
-    if (
-        t.inference
-        or t.autocast is not None
-        or t.function_modes
-        or t.dispatch_modes
-        or t.saved_hooks
-        or t.anomaly
-    ):
+    if t.inference or t.function_modes or t.dispatch_modes or t.saved_hooks or t.anomaly:
         return None
-    return (not NOGRAD or t.grad, get_default_dtype())
+    casts = None if t.autocast is None else t.autocast.key
+    return (not NOGRAD or t.grad, get_default_dtype(), casts)
 
 
 def capture(

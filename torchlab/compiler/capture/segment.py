@@ -145,7 +145,7 @@ class Guards:
         lines += [
             f"{what}: {m[0].dtype} {m[1]}, requires_grad={m[3]}" for _, m, what in self.tensors
         ]
-        return [*lines, f"grad mode, default dtype: {self.environment}"]
+        return [*lines, f"grad mode, default dtype, autocast: {self.environment}"]
 
 
 _MISSING = type("missing", (), {"__repr__": lambda self: "<missing>"})()

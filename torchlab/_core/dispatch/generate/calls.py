@@ -9,6 +9,7 @@ from collections import namedtuple
 from typing import Any
 
 from torchlab._core.dispatch import modes
+from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
 
@@ -44,12 +45,14 @@ def call(op: Any, variant: str) -> Any:
         lines.append(f"        {n} = {n} if type({n}) is list and not more else ({n}, *more)")
     if variant != "core":
         lines.append("    if SLOW:")
-        lines.append(f"        return slow(OP_{ident(op)}, ({_all(op)}))")
+        as_method = "" if variant == "function" else ", True"
+        lines.append(f"        return slow(OP_{ident(op)}, ({_all(op)}){as_method})")
+    if variant in ("method", "dunder"):
+        body = body.replace(" odd(OP_", " odd_method(OP_")
     if op.schema.arguments and variant != "core":
         lines.append("    try:")
         lines.append(indent(body, 8))
-        start = ", 0" if variant == "method" and first == "self" else ""
-        check = f"check_arguments(OP_{ident(op)}, ({_all(op)}){start})"
+        check = f"check_arguments(OP_{ident(op)}, ({_all(op)}){_start(op, variant)})"
         lines += ["    except Exception:", f"        {check}"]
         lines.append("        raise")
     else:
@@ -153,9 +156,7 @@ def _check_tensors(op: Any, variant: str = "") -> list[str]:
         n = a.name
         go = f"    return {ask}"
         if variant == "dunder" and a is not op.schema.arguments[0]:
-            go = (
-                f"    return {ask} if isinstance({n}, T) or overriding(({n},)) else NotImplemented"
-            )
+            go = f"    return {ask} if isinstance({n}, T) or overriding(({n},)) else NotImplemented"
         if a.type.list:
             lines.append(f"if not all_tensors({n}, {a.type.elem_optional}):")
         elif a.type.optional:
@@ -173,7 +174,44 @@ def _check_tensors(op: Any, variant: str = "") -> list[str]:
         ):
             lines.append(f"if type({n}) is int:")
             lines.append(f"    {n} = ({n},) * {t.size}")
+            if a.has_default and a.default == ():  # PyTorch reads None as the empty list
+                lines += [f"elif {n} is None:", f"    {n} = ()"]
     return lines
+
+
+_QUICK = {  # types of values that need no look at them
+    "bool": ("bool",),
+    "int": ("int",),
+    "SymInt": ("int",),
+    "float": ("float", "int"),
+    "Scalar": ("float", "int"),
+    "str": ("str",),
+}
+
+
+def _check_values(op: Any, variant: str) -> list[str]:
+    """A look at numbers, flags and words; where a type is not the usual one, at all arguments."""
+    lines = []
+    for a in op.schema.arguments:
+        quick = _QUICK.get(a.type.base)
+        if quick is None or a.type.list or variant == "core":
+            continue
+        if a.kwarg_only and variant == "dunder":
+            continue
+        tests = [f"type({a.name}) is not {t}" for t in quick]
+        if a.type.optional or (a.has_default and a.default is None):
+            tests.insert(0, f"{a.name} is not None")
+        lines += [
+            f"if {' and '.join(tests)}:",
+            f"    check_arguments(OP_{ident(op)}, ({_all(op)}){_start(op, variant)})",
+        ]
+    return lines
+
+
+def _start(op: Any, variant: str) -> str:
+    """Positions in messages are counted without the `self` of a method."""
+    method = variant == "method" and op.schema.arguments[0].name == "self"
+    return ", 0" if method else ""
 
 
 def _edges(op: Any) -> list[str]:
@@ -239,7 +277,7 @@ def _general(op: Any, variant: str) -> str:
     if len(listed) == len(_tensors(op)) == len(op.schema.returns) == 1:
         if not op.schema.returns[0].type.list:
             return _general_list(op)
-    lines = _check_tensors(op)
+    lines = _check_values(op, variant) + _check_tensors(op)
     tensors = _tensors(op)
     direct = []
     for a in tensors:
@@ -344,13 +382,11 @@ def _view(op: Any, variant: str) -> str:
                 "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
             ]
             lines += ["    attach_outputs(node_, result)"]
-            lines += ["elif e_self is not None and not TLS.inference:"]
-            lines += ["    for r in result:", "        r._e = LEAF(r)"]
+            lines += ["elif e_self is not None:", "    for r in result:", "        view_leaf(r)"]
         else:
             lines += _record(op)
             if op.name != "detach":  # a view of what wants a gradient wants one: as a leaf
-                lines += ["elif e_self is not None and not TLS.inference:"]
-                lines += ["    result._e = LEAF(result)"]
+                lines += ["elif e_self is not None:", "    view_leaf(result)"]
     lines.append("return result")
     return "\n".join(lines)
 
@@ -366,7 +402,7 @@ def _tensorwise(op: Any, variant: str) -> str:
 
 
 def _composite(op: Any, variant: str) -> str:
-    checks = _check_tensors(op, variant)
+    checks = _check_values(op, variant) + _check_tensors(op, variant)
     return "\n".join([*checks, f"return B_{ident(op)}({_all(op)[:-2]})"])
 
 
@@ -374,7 +410,7 @@ def _pointwise(op: Any, variant: str) -> str:
     """Any number of tensors or numbers: promotion, broadcasting and memory format in `compute`."""
     i = ident(op)
     tensors = _tensors(op)
-    lines = []
+    lines = _check_values(op, variant)
     for a in tensors:
         n = a.name
         bad = f"return odd(OP_{i}, ({_all(op)}))"
@@ -447,7 +483,18 @@ def has_ufunc(op: Any) -> bool:
 SCALARS_OF = {
     "fp": "c is float or c is int",
     "arith": "(c is float and k.fp) or c is int",
+    "ordered": "(c is float and k.fp) or c is int",
 }
+
+
+def takes_number(op: Any, flag: str) -> str:
+    """Whether the number `other` may become an operand here, of the kind k."""
+    test = SCALARS_OF[flag]
+    return f"({test}) and k.dtype is not FLOAT16" if op.name in EXACT_NUMBERS else test
+
+
+# Operators of two tensors that complex numbers, which have no order, do not have.
+ORDERS = frozenset(("lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin"))
 
 
 def _result_kind(op: Any) -> str:
@@ -477,7 +524,7 @@ def _binary(op: Any, variant: str) -> str:
     if variant == "core" or not has_ufunc(op):
         return slow
     i = ident(op)
-    flag = "fp" if op.promote == "float" else "arith"
+    flag = "fp" if op.promote == "float" else "ordered" if op.name in ORDERS else "arith"
     k = _result_kind(op)
     edges = [(t, f"{t}._e") for t in ("self", "other")]
     both = _fast(op, k, ["self._a", "other._a"], edges)
@@ -496,7 +543,7 @@ def _binary(op: Any, variant: str) -> str:
     )
     if type(op.numbers) is tuple and "other" not in op.numbers:
         one = ["return " + f"odd(OP_{i}, ({_all(op)}))"]
-    scalars = SCALARS_OF[flag]
+    scalars = takes_number(op, flag)
     lines = [
         "try:",
         "    k = self._k",
@@ -581,7 +628,7 @@ def inference_call(op: Any) -> Any:
             "    c = type(other)",
             f"    if (c is T or c is P) and other._k.n is k{extra}:",
             "        y = other._a",
-            f"    elif ({SCALARS_OF[flag]}){extra}:",
+            f"    elif ({takes_number(op, flag)}){extra}:",
             "        y = SCALARS.get((other, c, k))",
             "        if y is None:",
             "            y = scalar_of(other, c, k)",
@@ -602,9 +649,7 @@ def inference_call(op: Any) -> Any:
         "    return result",
     ]
     env = {f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
-    return compile_source(
-        f"{op.qualname} (inference)", "\n".join(lines) + "\n", env, op.name
-    )
+    return compile_source(f"{op.qualname} (inference)", "\n".join(lines) + "\n", env, op.name)
 
 
 def _fast_alpha(op: Any) -> bool:

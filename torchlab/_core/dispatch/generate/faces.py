@@ -7,7 +7,7 @@ from typing import Any
 
 from torchlab._core.dispatch import exotic, registry
 from torchlab._core.dispatch.generate import names
-from torchlab._core.dispatch.generate.policy import guarded
+from torchlab._core.dispatch.generate.policy import check, guarded
 from torchlab._core.dispatch.generate.source import compile_source
 
 
@@ -16,11 +16,10 @@ def face(f: Any, variant: str) -> Any:
     PyTorch's."""
     if variant == "method":
         return _method(f, guarded(f, f.method if callable(f.method) else f.body))
-    inner = guarded(f, f.body)
-    parameters = list(inspect.signature(inner).parameters.values())
+    parameters = list(inspect.signature(f.body).parameters.values())
     others = names.takes_other_names(f.name)
     if not f.out and (not parameters or parameters[0].name != "self"):
-        return _method(f, inner, variant) if others else inner
+        return _method(f, guarded(f, f.body), variant)
     if others and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         if parameters[-1].name == "names":  # the body sees to NumPy's names itself, as a method
             parameters.pop()
@@ -45,11 +44,14 @@ def face(f: Any, variant: str) -> Any:
         key = f"{_key(f)}_default_{p.name}"
         shown.append(name if p.default is p.empty else f"{name}=FACE_{key}")
         passed.append(f"{p.name}={name}" if p.kind is p.KEYWORD_ONLY else name)
-    env = {f"FACE_{_key(f)}": inner, f"FACE_{_key(f)}_itself": f}
+    env = {f"FACE_{_key(f)}": f.body, f"FACE_{_key(f)}_itself": f}
     env |= {
-        f"FACE_{_key(f)}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
+        f"FACE_{_key(f)}_default_{p.name}": p.default
+        for p in parameters
+        if p.default is not p.empty
     }
-    body = f"    return FACE_{_key(f)}({', '.join(passed)})\n"
+    body = check(f, passed, f"FACE_{_key(f)}")
+    body += f"    return FACE_{_key(f)}({', '.join(passed)})\n"
     if f.out:
         shown += ["out=None"] if star else ["*", "out=None"]
         inputs = "".join(x + ", " for x in passed if "=" not in x)
@@ -69,6 +71,7 @@ def face(f: Any, variant: str) -> Any:
         )
     if parameters and parameters[0].name == "self":
         body = _ask_handlers(f, parameters, shown[0]) + body
+    body = names.explained(body, f.name, shown, _annotated(f.body))
     key, lines = f"FN_face_{_key(f)}", []
     if others:
         shown, lines = names.accept(shown, key, f.name)
@@ -85,13 +88,17 @@ def _key(f: Any) -> str:
     return f.name if registry.FACES.get(f.name) is f else f"{f.name}_{f.body.__name__}"
 
 
+def _annotated(body: Any) -> Any:
+    return inspect.signature(body).parameters.values()
+
+
 def _method(f: Any, body: Any, variant: str = "method") -> Any:
-    """`body` as it is; with NumPy's names around it if it has parameters of such."""
+    """`body` with NumPy's names and an eye on wrong types around it; as it is, if it has
+    parameters with stars, or hardly any."""
     body.__name__ = body.__qualname__ = f.name  # Python's own messages say it
-    if not names.takes_other_names(f.name):
-        return body
     parameters = list(inspect.signature(body).parameters.values())
     key = f"{variant}_{_key(f)}"
+    written = f.method if variant == "method" and callable(f.method) else f.body
     shown, passed = [], []
     for p in parameters:
         if p.kind is p.VAR_KEYWORD:
@@ -105,18 +112,23 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
         default = f"FACE_{key}_default_{p.name}"
         shown.append(p.name if p.default is p.empty else f"{p.name}={default}")
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    shown, lines = names.accept(shown, f"FN_{key}", f.name)
-    if not lines:
+    lines: list[str] = []
+    if names.takes_other_names(f.name):
+        shown, lines = names.accept(shown, f"FN_{key}", f.name)
+    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    many = starred and len(parameters) < 3 and variant == "function"  # of tensors, not sizes
+    if not lines and not many and (starred or len(parameters) < 2):
         return body
     env = {
         f"FACE_{key}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
     env[f"FACE_body_{key}"] = body
-    lines = [f"def {f.name}({', '.join(shown)}):", *lines]
-    lines.append(f"    return FACE_body_{key}({', '.join(passed)})")
-    fn = compile_source(f"{f.name} (method)", "\n".join(lines) + "\n", env, f.name)
+    head = "".join(x + "\n" for x in (f"def {f.name}({', '.join(shown)}):", *lines))
+    call = f"    return FACE_body_{key}({', '.join(passed)})\n"
+    source = head + names.explained(call, f.name, shown, _annotated(written))
+    fn = compile_source(f"{f.name} ({variant})", source, env, f.name)
     fn.__doc__, fn.__module__ = f.doc, "torchlab"
-    return names.shown(fn, f"FN_{key}")
+    return names.shown(fn, f"FN_{key}") if lines else fn
 
 
 def _ask_handlers(f: Any, parameters: list[inspect.Parameter], first: str) -> str:

@@ -12,11 +12,18 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from torchlab._core.dispatch import registry
-from torchlab._core.dispatch.arguments import MISSING, check_arguments, missing
-from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab._core.dispatch.arguments import (
+    MISSING,
+    check_arguments,
+    check_value,
+    explain,
+    missing,
+)
+from torchlab._core.dispatch.generate.source import NAMESPACE, indent
 
 MEANING = {"x": "input", "a": "input", "x1": "input", "x2": "other", "axis": "dim"}
 MEANING["keepdims"] = "keepdim"
@@ -24,8 +31,13 @@ _RENAMED = frozenset(MEANING.values())
 # What PyTorch wrote in Python: its functions take no other names than their own.
 PYTHON = frozenset({
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "cdist",
-    "broadcast_tensors", "cartesian_prod", "chain_matmul", "einsum", "istft", "lu", "meshgrid",
+    "broadcast_tensors", "cartesian_prod", "chain_matmul", "einsum", "lu", "meshgrid",
     "norm", "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
+})  # fmt: skip
+# Functions of C++ that are in torch.nn.functional alone.
+FUNCTIONAL = frozenset({
+    "avg_pool2d", "avg_pool3d", "elu_", "hardtanh_", "leaky_relu_", "logsigmoid", "one_hot",
+    "softplus", "softshrink",
 })  # fmt: skip
 _NATIVE = ("torch", "linalg", "fft", "special")
 
@@ -34,6 +46,8 @@ def takes_other_names(name: str) -> bool:
     """Whether PyTorch has `name` as a function or method of C++."""
     if name in PYTHON:
         return False
+    if name in FUNCTIONAL:
+        return True
     spaces = registry.FUNCTIONS
     short = name.partition("_")[2]
     return name in registry.METHODS or any(
@@ -81,6 +95,30 @@ def shown(fn: Any, key: str) -> Any:
     return fn
 
 
+def explained(lines: str, name: str, shown: list[str], parameters: Any) -> str:
+    """`lines` of a generated function of Python's, with an eye on wrong types: what the annotations
+    of its parameters say is seen to first, the rest if it fails."""
+    plain = [p.partition("=")[0] for p in shown if not p.startswith("*")]
+    many = [p[1:] for p in shown if re.fullmatch(r"\*\w+", p)]
+    given = ", ".join(f"'{n}': {n}" for n in [*plain, *many])
+    checks = ""
+    for i, p in enumerate(parameters, 1):
+        kinds = [] if p.annotation is p.empty else str(p.annotation).split(" | ")
+        kind = kinds[0] if kinds and kinds[1:] in ([], ["None"]) else ""
+        if kind in ("bool", "int", "float", "str") and p.name in plain:
+            tests = [f"type({p.name}) is not {kind}"]
+            if kind == "float":
+                tests.append(f"type({p.name}) is not int")
+            if kinds[1:] or p.default is None:
+                tests.insert(0, f"{p.name} is not None")
+            checks += f"    if {' and '.join(tests)}:\n"
+            checks += f"        check_value('{name}', '{p.name}', {i}, '{kind}', {p.name})\n"
+    return (
+        f"{checks}    try:\n{indent(lines, 4)}    except Exception as error:\n"
+        f"        explain(error, '{name}', {{{given}}})\n        raise\n"
+    )
+
+
 def by_name(fn: Any, given: dict[str, Any], named: dict[str, Any]) -> Any:
     """Call `fn` again with the arguments `named` under PyTorch's names. TypeError for names that
     mean nothing or what was given already."""
@@ -97,7 +135,12 @@ def by_name(fn: Any, given: dict[str, Any], named: dict[str, Any]) -> Any:
 
 
 NAMESPACE.update(
-    MISSING=MISSING, by_name=by_name, missing=missing, check_arguments=check_arguments
+    MISSING=MISSING,
+    by_name=by_name,
+    missing=missing,
+    check_arguments=check_arguments,
+    check_value=check_value,
+    explain=explain,
 )
 
-__all__ = ["accept", "by_name", "shown", "takes_other_names"]
+__all__ = ["accept", "by_name", "explained", "shown", "takes_other_names"]

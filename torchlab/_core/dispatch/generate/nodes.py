@@ -107,7 +107,7 @@ def plan(op: Any) -> Plan:
     """Read the formulas of `op` once."""
     found = op._cache.get("plan")
     if found is None:
-        found = op._cache["plan"] = _read(op, op.vjp)
+        found = op._cache["plan"] = _read(op, op.vjp or op.write_vjp)
     return found
 
 

@@ -33,9 +33,9 @@ def record_call(op: Any) -> Any:
     else:
         lines += [f"    result{j} = results[{j}]" for j in range(p.outputs)]
     body = [
-        x.replace("NODE_", f"N_{i}").replace("save_output(", "keep_output(node_, ").replace(
-            "save(", "keep("
-        )
+        x.replace("NODE_", f"N_{i}")
+        .replace("save_output(", "keep_output(node_, ")
+        .replace("save(", "keep(")
         for x in nodes.record_lines(op, "result")
     ]
     lines += ["    " + x for x in body]

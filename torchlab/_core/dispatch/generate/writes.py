@@ -13,6 +13,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     """`x.add_(y)`: checks first, then the kernel writes straight into x, then the tape's new
     history. `told`: the form in which handlers do the write (Note [Below autograd])."""
     i = ident(op)
+    vjp = op.vjp or op.write_vjp
     names = [a.name for a in op.schema.arguments]
     tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
     values = [a.name for a in op.schema.arguments if a.type.base != "Tensor"]
@@ -38,7 +39,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     writer = "elementwise_into" if op.family in ("unary", "binary", "pointwise") else "general_into"
     if not told:
         lines.append(f"    check_{writer}(OP_{i}, self, ({', '.join(tensors)},))")
-    if op.vjp:
+    if vjp:
         p = nodes.plan(op)
         lines += [f"    e_{t} = edge_of({t}) if isinstance({t}, T) else None" for t in p.targets]
         need = " or ".join(f"e_{t} is not None" for t in p.targets)
@@ -47,7 +48,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
             wanted = " or ".join(f"e_{t} is not None" for t in dict.fromkeys(p.saved["self"]))
             lines.append(f"    original = saved_original(self) if record and ({wanted}) else self")
     record: list[str] = []
-    if op.vjp:
+    if vjp:
         kept = "original" if "self" in op_saved(op) else None
         record = nodes.record_lines(op, "self", original=kept)
     early = []  # saved before the write: `x.mul_(x)` must not keep the new x for the old one
@@ -64,7 +65,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     else:
         lines.append(f"    {writer}(OP_{i}, self, ({arguments[0]}), ({arguments[1]}))")
         lines.append("    wrote(self)")
-    if op.vjp:
+    if vjp:
         result = "result" if "result" in p.saved else None
         lines.append("    if record:")
         if result:
@@ -78,7 +79,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
         ]
     lines.append("    return self")
     env = {f"OP_{i}": op, f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
-    if op.vjp:
+    if vjp:
         env[f"N_{i}"] = op.node_class
     define = f"def {name}({', '.join(signature(op, 'method'))}):"
     core = f"def {name}({', '.join(signature(op, 'core'))}):"
@@ -138,7 +139,7 @@ def _fast_lines(op: Any) -> list[str]:
         "            s_ = other._s",
         "            if other is self or s_ is None or (s_ is not s and not s_.stale):",
         "                y = other._a",
-        f"    elif {calls.SCALARS_OF[flag]}:",
+        f"    elif {calls.takes_number(op, flag)}:",
         "        y = SCALARS.get((other, c, k))",
         "        if y is None:",
         "            y = scalar_of(other, c, k)",
