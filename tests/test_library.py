@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import torchlab
-from torchlab import Tensor
+from torchlab import Tensor, library
 from torchlab.library import OpCheckError, custom_op, infer_schema, opcheck
+from torchlab.utils._python_dispatch import TorchDispatchMode
 
 
 @custom_op("tests::sine", mutates_args=())
@@ -172,6 +173,7 @@ def fill_three_like(x: Tensor, y: list[Tensor]) -> None: ...
 def test_opcheck() -> None:
     x = torchlab.tensor([1.0], requires_grad=True)
     names = ("test_schema", "test_autograd_registration", "test_faketensor")
+    names += ("test_aot_dispatch_dynamic",)
     done = dict.fromkeys(names, "SUCCESS")
     assert opcheck(sine, (x,)) == done
     assert opcheck(torchlab.ops.aten.mul.Tensor, (x, x)) == done
@@ -191,3 +193,94 @@ def test_opcheck() -> None:
         opcheck(liar, (x,), test_utils=["test_faketensor"])
     with pytest.raises(ValueError, match="unknown test_utils"):
         opcheck(sine, (x,), test_utils="test_everything")
+
+
+def test_library_define_and_impl() -> None:
+    with library._scoped_library("tests_lib", "DEF") as lib:
+        assert lib.define("scale(Tensor x, float by=2.0) -> Tensor") == "scale"
+        lib.define("scale.both(Tensor x, Tensor y) -> Tensor")
+        op = torchlab.ops.tests_lib.scale
+        with pytest.raises(NotImplementedError, match="has kernels for"):
+            op(torchlab.ones(1))
+        lib.impl("scale", lambda x, by: x * by, "CPU")
+        lib.impl("scale.both", lambda x, y: x * y, "CompositeImplicitAutograd")
+        assert op(torchlab.ones(1)).item() == 2.0 and op.default(torchlab.ones(1), 3.0).item() == 3
+        assert torchlab.ops.tests_lib.scale.overloads() == ["default", "both"]
+        x = torchlab.full((2,), 3.0, requires_grad=True)
+        torchlab.ops.tests_lib.scale(x, x).sum().backward()
+        assert x.grad.tolist() == [6.0, 6.0]
+        with pytest.raises(RuntimeError, match="with the same name and overload name"):
+            lib.define("scale(Tensor x) -> Tensor")
+        with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY"):
+            library.Library("tests_lib", "DEF")
+        with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor'"):
+            op.default(1)
+        with pytest.raises(NotImplementedError, match="dispatch key 'Autograd'"):
+            lib.impl("scale", lambda x: x, "Autograd")
+    with pytest.raises(AttributeError):
+        _ = torchlab.ops.tests_lib.scale
+
+
+def test_library_refuses() -> None:
+    with pytest.raises(ValueError, match="Unsupported kind"):
+        library.Library("tests", "OTHER")
+    with pytest.raises(ValueError, match="reserved namespace"):
+        library.Library("prim", "DEF")
+    with pytest.raises(NotImplementedError, match="TorchDispatchMode"):
+        library.Library("aten", "IMPL")
+    with pytest.raises(NotImplementedError, match="should never be called"):
+        library.fallthrough_kernel()
+    with pytest.raises(ValueError, match="namespace::name"):
+        library.define("scale", "(Tensor x) -> Tensor")
+
+
+def test_define_and_impl_as_functions() -> None:
+    with library._scoped_library("tests_functions", "FRAGMENT") as lib:
+        library.define("tests_functions::seven", "(Tensor x) -> Tensor", lib=lib)
+        library.impl("tests_functions::seven", "default", lambda x: x * 7, lib=lib)
+        library.register_fake("tests_functions::seven", lambda x: torchlab.empty_like(x))
+        library.register_autograd("tests_functions::seven", lambda ctx, g: g * 7)
+        x = torchlab.ones(2, requires_grad=True)
+        y = torchlab.ops.tests_functions.seven(x)
+        y.sum().backward()
+        assert y.tolist() == [7.0, 7.0] and x.grad.tolist() == [7.0, 7.0]
+        assert set(opcheck(torchlab.ops.tests_functions.seven, (x,)).values()) == {"SUCCESS"}
+
+
+def test_a_mode_sees_one_call_and_a_rule_may_replace_its_handler() -> None:
+    told: list[str] = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            told.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torchlab.zeros(2, requires_grad=True)
+    with Mode():
+        sine(x).sum().backward()
+    assert told[0] == "tests.sine.default" and x.grad.tolist() == [1.0, 1.0]
+
+    @custom_op("tests::ruled", mutates_args=())
+    def ruled(x: Tensor) -> Tensor:
+        return x + 1
+
+    ruled.register_torch_dispatch(
+        Mode, lambda mode, func, types, args, kwargs: func(*args, **kwargs) * 10
+    )
+    with Mode():
+        assert ruled(torchlab.ones(1)).item() == 20.0
+    assert ruled(torchlab.ones(1)).item() == 2.0
+
+
+def test_a_fake_rule_may_ask_its_context() -> None:
+    @custom_op("tests::dynamic", mutates_args=())
+    def dynamic(x: Tensor) -> Tensor:
+        return x[x > 0]
+
+    @dynamic.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torchlab.empty(library.get_ctx().new_dynamic_size())
+
+    assert dynamic(torchlab.tensor([-1.0, 2.0])).tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="depends on values"):
+        dynamic(torchlab.empty(2, device="meta"))

@@ -81,12 +81,12 @@ class OpNamespace:
             raise AttributeError(
                 f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
             )
+        known = self._packets.get(name)
+        if known is not None and known._found == found:  # custom operators may be defined anew
+            return known
+        packet = self._packets[name] = OpOverloadPacket(self.__name__, name, found, face)
         if self.__name__ == "aten":
-            packet = self.__dict__[name] = OpOverloadPacket("aten", name, found, face)
-            return packet
-        packet = self._packets.get(name)  # custom operators may be defined anew
-        if packet is None or packet._found != found:
-            packet = self._packets[name] = OpOverloadPacket(self.__name__, name, found, face)
+            self.__dict__[name] = packet
         return packet
 
     def __dir__(self) -> list[str]:
@@ -101,7 +101,7 @@ class OpNamespace:
         return f"<OpNamespace '{self.__name__}'>"
 
 
-def _overloads(namespace: str, name: str) -> tuple[dict[str, OpOverload], Any]:
+def _overloads(namespace: str, name: str) -> tuple[dict[str, Any], Any]:
     """The overloads of a name, and what a call without an overload runs (None: the first)."""
     if namespace == "quantized" and name in LIBRARY:
         return LIBRARY[name], LIBRARY[name]["default"]
@@ -131,7 +131,7 @@ def _forms_of(name: str) -> Iterator[OpOverload]:
         for key in torch_names.get(name[:-1], ()):
             own, _, which = key.partition(".")
             op = registry.OPS[own][which]
-            if op.inplace_form or key in arrivals.RENAMED and own.startswith("_"):
+            if op.inplace_form or own in ("_fill", "zero"):
                 yield from _of(op, "inplace")
     for key in torch_names.get(name, ()):
         own, _, which = key.partition(".")

@@ -3,12 +3,16 @@
 A `Maker` looks at the tensors that PyTorch has so far and writes the next line, so that most lines
 are valid and some are not. What it never writes, because the answer is not PyTorch's to define:
 
-- Floating point to integer of NaN, infinity or a value out of the integer's range: undefined in C++.
+- Floating point to integer of NaN, infinity or a value beyond the integer's range: undefined in C++.
 - `topk`, `kthvalue`, `median`, `mode`, unstable `sort` among equal values: any of their places.
 - Writing through a tensor of which several elements share memory (expanded, unfolded), or reading
   in the same call another part of the memory written: PyTorch promises nothing where it does not
   refuse. See `undefined` in `programs.py`, which ends such a program.
 - A dimension out of range where there are no elements: PyTorch does not always look.
+- A matrix product whose `out` is an operand: PyTorch 2.13 crashes.
+- The bytes of computed floating point values: their last digits are nobody's promise.
+- Bytes read as `bool`: any but 0 and 1 mean nothing.
+- Errors whose class PyTorch chooses by the order of its checks where two things are wrong.
 - Shifts by a negative number or by the type's width or more: undefined in C++.
 """
 
@@ -33,7 +37,8 @@ UNARY = (
     "bitwise_not", "nan_to_num", "sinc", "lgamma", "digamma", "i0", "erfinv",
 )  # fmt: skip
 NO_INPLACE = (
-    "positive", "conj_physical", "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf", "isreal", "angle",
+    "positive", "conj_physical", "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf",
+    "isreal", "angle",
 )  # fmt: skip
 NO_OUT = ("positive", "relu", "isnan", "isinf", "isfinite", "isreal")
 BINARY = (
@@ -42,8 +47,7 @@ BINARY = (
     "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
 )  # fmt: skip
 TENSOR_ONLY = (
-    "maximum", "minimum", "fmax", "fmin", "logaddexp", "nextafter", "heaviside", "gcd", "lcm",
-    "ldexp",
+    "maximum", "minimum", "fmax", "fmin", "nextafter", "heaviside", "gcd", "lcm",
 )  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^")
 REDUCTIONS = (
@@ -188,8 +192,8 @@ class Maker:
 
     # ---- forms -----------------------------------------------------------------------------------
 
-    def out(self) -> str:
-        if self.chance(40):
+    def out(self, apart: bool = False) -> str:
+        if apart or self.chance(40):
             return f"torch.empty({self.pick(((0,), (2,), ()))}, dtype={self.dtype()})"
         return self.tensor(lambda t: not t.requires_grad)
 
@@ -200,7 +204,7 @@ class Maker:
         if form >= 8 and inplace:
             return Step(f"{self.new()} = {x}.{name}_({args})", x)
         if form == 7 and out:
-            o = self.out()
+            o = self.out(name in ("matmul", "mm", "bmm"))
             return Step(
                 f"{self.new()} = torch.{name}({x}{comma}, out={o})", o if o in self.env else None
             )
@@ -213,6 +217,8 @@ class Maker:
     def unary(self) -> Step:
         name = self.pick(UNARY)
         x = self.tensor()
+        if self.env[x].is_complex() and name == "isfinite":  # its result was written once more
+            name = "isnan"
         return self.formed(name, x, "", name not in NO_INPLACE, name not in NO_OUT)
 
     def binary(self) -> Step:
@@ -227,7 +233,7 @@ class Maker:
             other += f", alpha={self.pick(('2', '-1', '0.5'))}"
         if name == "div" and self.chance(40):
             other += f", rounding_mode={self.pick(('None', repr('floor'), repr('trunc')))}"
-        return self.formed(name, x, other, name != "true_divide")
+        return self.formed(name, x, other, name != "true_divide", name != "float_power")
 
     def operator(self) -> Step:
         x = self.tensor()
@@ -262,6 +268,8 @@ class Maker:
                 return Step(f"{self.new()} = torch.where({cond}, {x}, {self.operand(x)})")
             case 6:
                 name = self.pick(("clamp_min", "clamp_max"))
+                if self.env[x].dtype == self.torch.bool:
+                    name = "eq"
                 return self.formed(name, x, self.operand(x), True, False)
             case _:
                 f = self.pick(("gelu", "softplus", "leaky_relu", "elu", "silu", "hardtanh"))
@@ -293,22 +301,26 @@ class Maker:
         if self.chance(30):
             return Step(f"{self.new()} = {x}.{name}()")
         single = name in ("prod", "argmax", "argmin")
+        out = name not in ("all", "any", "nanmean", "nansum", "amax", "amin")
         args = f"{key}{self.dim(x) if single else self.dims(x)}{keep}"
         if name in ("sum", "mean", "prod", "nansum", "nanmean") and self.chance(15):
+            out = False
             args += f", dtype=torch.{self.pick(FLOATS)}"
         if name in ("var", "std") and "()" in args:  # its gradient counts one element there
             args = str(self.dim(x))
         if name in ("var", "std") and self.chance(40):
             args = args.replace("axis=", "dim=") + f", correction={self.pick((0, 1, 2))}"
-        return self.formed(name, x, args, False, name not in ("all", "any", "nanmean"))
+        return self.formed(name, x, args, False, out)
 
     def scan(self) -> Step:
         x = self.tensor()
         name = self.pick(SCANS)
         if name in ("cummax", "cummin"):
+            x = self.tensor(lambda t: not t.is_complex())
             v, i = self.new(), self.new()
             return Step(f"{v}, {i} = {x}.{name}({self.dim(x)})")
-        return self.formed(name, x, str(self.dim(x)), name != "logcumsumexp")
+        inplace = name != "logcumsumexp" and self.env[x].dtype != self.torch.bool
+        return self.formed(name, x, str(self.dim(x)), inplace)
 
     def softmax(self) -> Step:
         name = self.pick(("softmax", "log_softmax"))
@@ -384,7 +396,8 @@ class Maker:
                     x = self.tensor(lambda t: t.is_complex())
                 return Step(f"{new} = torch.{kind}({x})", moves=True)
             case "view_dtype":
-                call = f".view({self.dtype()})"
+                x = self.tensor(lambda t: t.numel() > 0 and not t.dtype.is_floating_point)
+                call = f".view({self.dtype().replace('bool', 'uint8')})"
             case "alias":
                 call = "[...]"
             case "resolve":
@@ -451,19 +464,15 @@ class Maker:
                 elif length and self.chance(20):
                     parts.append(f"torch.tensor({[[k] for k in items]})")
                 else:
-                    parts.append(f"torch.tensor({items}, dtype=torch.{self.pick(('int64', 'int32'))})")
+                    kind_of = self.pick(("int64", "int32"))
+                    parts.append(f"torch.tensor({items}, dtype=torch.{kind_of})")
             else:
-                parts.append(self.pick(("...", "True", "torch.tensor(0)", "False", str(size))))
-                if parts[-1] == "...":
-                    i = max(i, t.ndim - 1)
-                    if parts.count("...") > 1:
-                        parts.pop()
-                    continue_at = i
-                    i = continue_at
-                    if i >= t.ndim - 1:
-                        break
-                    continue
-                if parts[-1] in ("True", "False"):
+                part = self.pick(("...", "True", "torch.tensor(0)", "False", str(size)))
+                if part != "..." or "..." not in parts:
+                    parts.append(part)
+                if part == "...":
+                    break
+                if part in ("True", "False"):
                     continue
             i += 1
         if not parts:
@@ -482,7 +491,7 @@ class Maker:
         value = self.number()
         if self.chance(55):
             try:
-                part = eval(f"{x}[{at}]", dict(self.env))  # noqa: S307
+                part = eval(f"{x}[{at}]", dict(self.env))
                 shape = tuple(part.shape)
             except (RuntimeError, IndexError, TypeError, ValueError):
                 shape = ()
@@ -515,9 +524,8 @@ class Maker:
         if math.prod(part) > 40:
             part = tuple(min(s, 2) for s in part)
         at = self.places(size, part)
-        few = self.places(size, (self.integer(0, 3) if size else 0,))
-        count = few.count(",") if "[]" in few else len(eval(few.split("[")[1].split("]")[0] + ","))  # noqa: S307
-        count = 0 if "[]" in few else count
+        count = self.integer(0, 3) if size else 0
+        few = self.places(size, (count,))
         axis = d % t.ndim if t.ndim and -t.ndim <= d < t.ndim else 0
         along = tuple(count if i == axis else s for i, s in enumerate(shape))
         if math.prod(along) > 60:
@@ -532,7 +540,7 @@ class Maker:
             return self.formed("scatter", x, f"{d}, {at}, {self.number()}")
         if kind == 5:
             return self.formed("scatter_add", x, f"{d}, {at}, {self.literal(part, dtype)}")
-        if kind == 6:
+        if kind == 6 and not t.is_complex() and t.dtype != self.torch.bool:
             reduce = self.pick(("sum", "prod", "mean", "amax", "amin"))
             include = self.pick(("", ", include_self=False"))
             args = f"{d}, {at}, {self.literal(part, dtype)}, {reduce!r}{include}"
@@ -548,7 +556,7 @@ class Maker:
             return self.formed("index_fill", x, f"{d}, {few}, {self.number()}", True, False)
         if kind == 11:
             flat = self.places(t.numel(), self.pick(((), (2,), (2, 2))))
-            return self.formed("take", x, flat, False)
+            return self.formed("take", x, flat, False, False)
         index = self.places(shape[0] if shape else 1, (2,))
         value = self.literal(self.pick(((), shape[1:])) if math.prod(shape) < 40 else (), dtype)
         gather = self.pick(("", ", accumulate=True"))
@@ -633,6 +641,8 @@ class Maker:
             case 4:
                 x = self.tensor(lambda t: t.ndim > 0)
                 d = self.dim(x)
+                if self.env[x].ndim == 0:
+                    return Step(f"{self.new()} = {x}.repeat_interleave(2)")
                 pick = self.pick((f"2, {d}", "2", f"torch.tensor([1, 2]), {d}", f"0, {d}"))
                 return Step(f"{self.new()} = {x}.repeat_interleave({pick})")
             case _:
@@ -670,7 +680,9 @@ class Maker:
                 y = self.literal(shapes, dtype) if math.prod(shapes) <= 60 else x
                 return Step(f"{self.new()} = torch.einsum({eq!r}, {x}, {y})")
             case 6:
-                return Step(f"{self.new()} = {x}.{self.pick(('dot', 'mv', 'inner'))}({self.tensor()})")
+                return Step(
+                    f"{self.new()} = {x}.{self.pick(('dot', 'mv', 'inner'))}({self.tensor()})"
+                )
             case 7:
                 m = t.shape[0] if t.ndim else 1
                 a = self.pick(("", ", beta=2", ", alpha=0.5", ", beta=0"))
@@ -746,7 +758,9 @@ class Maker:
         match self.integer(0, 4):
             case 0 | 1:
                 x = self.tensor(
-                    lambda t: t.is_floating_point() and not t.requires_grad and not self.has_views(t)
+                    lambda t: (
+                        t.is_floating_point() and not t.requires_grad and not self.has_views(t)
+                    )
                 )
                 return Step(f"{x}.requires_grad_()")
             case 2:

@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 
 import torchlab
+from torchlab._core.dispatch import registry
 from torchlab.amp import autocast
+from torchlab.amp._casting import policies
 
 torch = pytest.importorskip("torch")
 methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 
-SAMPLES = 12
+SAMPLES = 6
 CASES = (
     ("float32", "bfloat16"),
     ("float32", "float16"),
@@ -41,6 +43,9 @@ MISSING = frozenset(
     jiterator_unary native_dropout_backward slice
     """.split()
 )
+
+# With indices, or tensors for scale and zero point, these have no rule: a part of them has it.
+RULE_IN_A_PART = frozenset({"max_pool3d", "fake_quantize_per_tensor_affine"})
 
 OPS = {
     op.full_name: op for op in methods.op_db if not op.name.startswith(("_refs.", "ops.", "torch."))
@@ -156,3 +161,27 @@ def test_result_dtypes(name: str) -> None:
         warnings.simplefilter("ignore")
         found = differences(OPS[name])
     assert not found, "\n".join(found)
+
+
+def _rules(kind: str) -> tuple[set[str], set[str]]:
+    """The names with a rule for that kind of device, and those without, operators and faces."""
+    having: set[str] = set()
+    every: set[str] = set()
+    faces = [(n, f) for n, f in registry.FACES.items()]
+    faces += [(n, f) for (_, n), f in registry.SPACE_FACES.items()]
+    faces += [(f"{space}_{n}", f) for (space, n), f in registry.SPACE_FACES.items()]
+    faces += [(n, op) for n, found in registry.OPS.items() for op in found.values()]
+    for name, x in faces:
+        every.add(name)
+        if x.autocast is not None and kind in policies(x.autocast):
+            having.add(name)
+    return having, every
+
+
+@pytest.mark.parametrize(("kind", "key"), [("cpu", "AutocastCPU"), ("accelerator", "AutocastCUDA")])
+def test_operators_with_a_rule_are_pytorchs(kind: str, key: str) -> None:
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key(key)
+    theirs = {name.removeprefix("aten::").partition(".")[0] for name in registered}
+    ours, every = _rules(kind)
+    missing = {n for n in theirs & every if n not in ours | RULE_IN_A_PART}
+    assert not missing, sorted(missing)

@@ -14,7 +14,12 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode as TheirMode  # noqa: E402
 
 import torchlab  # noqa: E402
-from tests.conformance import dispatch_programs, library_programs, subclass_programs  # noqa: E402
+from tests.conformance import (  # noqa: E402
+    dispatch_programs,
+    function_programs,
+    library_programs,
+    subclass_programs,
+)
 from torchlab.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 # Programs whose log has other operators than PyTorch's, and why.
@@ -64,6 +69,14 @@ def _plain(x: Any) -> Any:
 @pytest.mark.parametrize("name", sorted(subclass_programs.CASES))
 def test_subclasses_and_modes(name: str) -> None:
     run = subclass_programs.CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert _plain(run(torchlab)) == _plain(run(torch))
+
+
+@pytest.mark.parametrize("name", sorted(function_programs.CASES))
+def test_classes_and_modes_that_take_functions_over(name: str) -> None:
+    run = function_programs.CASES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert _plain(run(torchlab)) == _plain(run(torch))

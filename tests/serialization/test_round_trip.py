@@ -308,3 +308,22 @@ def test_byte_order():
         assert torch.load(packed(records)).tolist() == [1, 256]
     finally:
         torch.serialization.set_default_load_endianness(None)
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_plain_pickles_and_copies(protocol):
+    base = torch.arange(6.0)
+    for t in (
+        base[1:],
+        base.view(2, 3).t(),
+        torch.nn.Parameter(base.clone()),
+        torch.empty(2, 3, device="meta").t(),
+        torch.ones(2, dtype=torch.bfloat16),
+        base.to("sim"),
+    ):
+        for back in (pickle.loads(pickle.dumps(t, protocol)), copy.copy(t), copy.deepcopy(t)):
+            assert type(back) is type(t) and repr(back) == repr(t) and back.stride() == t.stride()
+    a, b = pickle.loads(pickle.dumps([base, base[2:]], protocol))
+    a[2] = 9
+    assert b[0] == 9
+    assert torch.empty(4, device="meta")[1:].storage_offset() == 1

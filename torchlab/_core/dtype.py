@@ -119,8 +119,8 @@ _BY_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in NATIVE}
 
 
 def _quantized(name: str, itemsize: int, scalar_name: str) -> dtype:
-    """A type of quantized tensors. No strided tensor has such a type, so it is in none of the tables
-    above, and has no NumPy type of its own; its codes have."""
+    """A type of quantized tensors. No strided tensor has such a type, so it is in none of the
+    tables above, and has no NumPy type of its own; its codes have."""
     d = _NAMES[name] = dtype(name, INT, itemsize, scalar_name)
     CODES[d] = np.dtype(name[1:])
     return d

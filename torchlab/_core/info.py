@@ -111,6 +111,8 @@ class iinfo(_Info):
             )
         if type.category == dt.BOOL:
             raise TypeError("torch.bool is not supported by torch.iinfo")
+        if type in dt.QUANTIZED:
+            raise NotImplementedError(f"iinfo: not implemented for '{type.scalar_name}'")
         if type.category != dt.INT:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type, not {type}; use torch.finfo"

@@ -85,6 +85,10 @@ def construct(
         )
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
+    if isinstance(first, np.generic):
+        raise TypeError(f"new(): data must be a sequence (got numpy.{type(first).__name__})")
+    if isinstance(first, np.ndarray):  # shared where the type is the same
+        return aten.as_tensor(first, dtype=dtype, device=place)
     if not (isinstance(first, Sequence) or hasattr(first, "__array__")):
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
     return aten.tensor(first, dtype=dtype, device=place)

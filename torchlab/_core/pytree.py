@@ -213,8 +213,8 @@ class TreeSpec:
         self.context = context
         self.children_specs = children_specs
         leaf = type is None
-        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
-        self.num_leaves = 1 if leaf else sum(c.num_leaves for c in children_specs)
+        self.num_nodes: int = 1 + sum(c.num_nodes for c in children_specs)
+        self.num_leaves: int = 1 if leaf else sum(c.num_leaves for c in children_specs)
         self.num_children = len(children_specs)
 
     def is_leaf(self) -> bool:

@@ -158,9 +158,22 @@ def rebuild(
     return t.requires_grad_() if requires_grad else t
 
 
+def rebuild_meta(
+    cls: type, shape: Any, strides: Any, dtype: Any, grad: bool, attributes: dict[str, Any]
+) -> Any:
+    """Make a tensor without data from what `__reduce_ex__` gave."""
+    t = aten.empty_strided(shape, strides, dtype=dtype, device="meta")
+    t = t if cls is Tensor else modes.as_subclass(t, cls)
+    t.__dict__.update(attributes)
+    return t.requires_grad_() if grad else t
+
+
 def _reduce(self: Tensor, protocol: int) -> Any:
     # A tensor with a history comes back as a leaf that wants gradients, as PyTorch's does.
     e = edge_of(self)
+    if self._k.device.type == "meta":
+        facts = (tuple(self._a.shape), self.stride(), self._k.dtype)
+        return rebuild_meta, (type(self), *facts, e is not None, dict(self.__dict__))
     host = self if self._k.device is cpu else aten.cpu(aten.detach(self))
     shape, strides, offset = geometry(host)
     return (
@@ -195,6 +208,8 @@ def _construct(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 def _data(self: Tensor) -> Tensor:
     """The same memory, without history and with a version counter of its own."""
+    if type(self._a) is MetaArray and self._k.device.type != "meta":  # a wrapper
+        return aten.detach(self)
     r = _new(type(self) if self._exotic or not self._is_param else Tensor)
     r._a, r._k = self._a, self._k
     s = storage_of(self)

@@ -2,7 +2,7 @@
 
 Files are interchangeable with PyTorch's. Loading is safe by default: see safe_unpickler.py.
 
-    save      pickler.py (an object, its tensors taken apart by rebuild.py), zip_writer.py
+    save      pickler.py (an object, its tensors taken apart by reduce.py), zip_writer.py
     load      zip_reader.py or legacy_reader.py, safe_unpickler.py, rebuild.py, locations.py
     names.py  what things are called in files
 

@@ -21,7 +21,7 @@ def _open_beside(path: str) -> tuple[int, str]:
     folder, name = os.path.split(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     for _ in range(_TRIES):
-        beside = os.path.join(folder, f".{name[:80]}.{secrets.token_hex(6)}.tmp")
+        beside = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")
         try:
             return os.open(beside, flags, 0o666), beside
         except FileExistsError:

@@ -27,6 +27,7 @@ from torchlab._core.tensor import Size, Tensor
 from torchlab.serialization import rebuild
 from torchlab.serialization.locations import location_tag
 from torchlab.serialization.names import on_disk
+from torchlab.serialization.reduce import WITHOUT_STORAGE_TYPE, reduce_tensor
 from torchlab.serialization.storage_classes import BY_DTYPE
 
 PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
@@ -79,7 +80,7 @@ class Storages:
             return self._reference(UntypedStorage, obj, dt.uint8, None)
         if type(obj) is _Part:
             kind = BY_DTYPE.get(obj.dtype)
-            if kind is None or obj.dtype in rebuild._WITHOUT_STORAGE_TYPE:
+            if kind is None or obj.dtype in WITHOUT_STORAGE_TYPE:
                 return self._reference(UntypedStorage, obj.storage, dt.uint8, obj.used)
             return self._reference(kind, obj.storage, obj.dtype, obj.used)
         return None
@@ -112,6 +113,9 @@ class _Part:
         self.used = t._a.size * t._k.itemsize
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None), tuple, list, dict, OrderedDict, type})
+
+
 def _takes_over(t: Any) -> bool:
     """Whether the class leaves it to us how its objects are pickled."""
     own = type(t).__reduce_ex__
@@ -122,9 +126,11 @@ def _takes_over(t: Any) -> bool:
 
 def _reduce(obj: Any) -> Any:
     """What `reducer_override` gives: for tensors and torchlab's constants, PyTorch's form."""
-    if isinstance(obj, Tensor):
-        return rebuild.reduce_tensor(obj, _Part) if _takes_over(obj) else NotImplemented
     cls = type(obj)
+    if cls in _PLAIN:
+        return NotImplemented
+    if isinstance(obj, Tensor):
+        return reduce_tensor(obj, _Part) if _takes_over(obj) else NotImplemented
     if cls is Size:
         return Size, (tuple(obj),)
     if cls is dt.dtype or cls is qscheme:

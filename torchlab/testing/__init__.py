@@ -5,7 +5,8 @@ Source: https://docs.pytorch.org/docs/2.13/testing.html
 
 from __future__ import annotations
 
+from torchlab.testing.allclose import assert_allclose
 from torchlab.testing.comparison import assert_close
 from torchlab.testing.creation import make_tensor
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

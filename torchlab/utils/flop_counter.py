@@ -157,7 +157,7 @@ class FlopCounterMode(TorchDispatchMode):
         self._parents: list[str] = ["Global"]
         self._names: dict[int, str] = {}
         self._hooks: list[Any] = []
-        self._tracing: dict[int, list[str]] = {}
+        self._backward: list[str] = []  # modules whose part of backward is running
 
     def get_total_flops(self) -> int:
         """All that were counted."""
@@ -209,6 +209,7 @@ class FlopCounterMode(TorchDispatchMode):
             print(self.get_table(self.depth))
 
     def _enter_module(self, module: Any, inputs: Any) -> None:
+        self._backward.clear()
         if id(module) not in self._names:
             self._name(module, type(module).__name__)
         self._parents.append(self._names[id(module)])
@@ -217,22 +218,18 @@ class FlopCounterMode(TorchDispatchMode):
         name = self._parents.pop()
         node = getattr(output, "grad_fn", None)
         if node is not None:  # what the module's part of backward does counts for it, too
-            self._follow(module, name, inputs, node)
+            self._follow(name, inputs, node)
 
-    def _follow(self, module: Any, name: str, inputs: Any, node: Any) -> None:
-        node.register_prehook(lambda grads: self._open(name))
-        starts = [t for t in (*inputs, *module.parameters(recurse=False)) if _wants(t)]
-        if inputs and _wants(inputs[0]) and inputs[0].grad_fn is not None:
-            inputs[0].grad_fn.register_prehook(lambda grads: self._close(name))
-        elif starts:
-            self._tracing.setdefault(id(node), []).append(name)
-
-    def _open(self, name: str) -> None:
-        self._parents.append(name)
+    def _follow(self, name: str, inputs: Any, node: Any) -> None:
+        """In backward the module lasts from its output's node to its input's."""
+        node.register_prehook(lambda grads: self._backward.append(name))
+        start = inputs[0].grad_fn if inputs and isinstance(inputs[0], Tensor) else None
+        if start is not None:
+            start.register_prehook(lambda grads: self._close(name))
 
     def _close(self, name: str) -> None:
-        if name in self._parents:
-            self._parents.remove(name)
+        if name in self._backward:
+            self._backward.remove(name)
 
     def _name(self, module: Any, name: str) -> None:
         self._names[id(module)] = name
@@ -248,13 +245,9 @@ class FlopCounterMode(TorchDispatchMode):
         formula = self.flop_registry.get(packet)
         if formula is not None:
             n = formula(*args, **kwargs, out_val=out)
-            for parent in dict.fromkeys(self._parents):
+            for parent in dict.fromkeys((*self._parents, *self._backward)):
                 self.flop_counts[parent][packet] += n
         return out
-
-
-def _wants(t: Any) -> bool:
-    return isinstance(t, Tensor) and t.requires_grad
 
 
 def _readable(n: int) -> str:

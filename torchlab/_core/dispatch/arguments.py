@@ -10,6 +10,7 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -138,12 +139,20 @@ def check_ints(name: str, argument: str, v: Any) -> None:
             )
 
 
+_SAID = re.compile(r"(\w+)\(\): argument '(\w+)'( \(position \d+\))?")
 _LITERALS = ("invalid literal for int()", "could not convert string to float")
 
 
 def explain(error: Exception, name: str, given: dict[str, Any]) -> None:
     """Raise the TypeError behind the `error` of a function of Python's, if it is one: an argument
     was used as a tensor, a dtype or a number that it is not."""
+    if isinstance(error, TypeError):  # an operator inside said it: under the name of the call
+        said = _SAID.match(str(error))
+        if said is not None and said[1] != name and said[2] in given:
+            where = f" (position {list(given).index(said[2]) + 1})" if said[3] else ""
+            text = str(error)[said.end() :]
+            raise TypeError(f"{name}(): argument '{said[2]}'{where}{text}") from None
+        return
     if isinstance(error, AttributeError):
         obj = error.obj
         if obj is None or isinstance(obj, (Tensor, dt.dtype)):
@@ -173,4 +182,13 @@ def wrong(name: str, a: Any, i: int, wanted: str, v: Any) -> NoReturn:
     )
 
 
-__all__ = ["MISSING", "check_arguments", "check_ints", "check_tensor", "check_value", "explain", "missing", "wrong"]
+__all__ = [
+    "MISSING",
+    "check_arguments",
+    "check_ints",
+    "check_tensor",
+    "check_value",
+    "explain",
+    "missing",
+    "wrong",
+]

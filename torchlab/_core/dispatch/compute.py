@@ -99,23 +99,26 @@ SCALARS: dict[Any, np.ndarray] = {}
 def scalar_of(value: Any, cls: type, k: Kind) -> np.ndarray:
     """A Python number as a 0-d array of kind `k`, cached (but never zero: 0.0 == -0.0)."""
     a = operand_array(value, k.dtype)
-    if value and (k.dtype.category != dt.INT or a == value):  # no wrapped one: others may refuse it
+    # What became another number is not kept: to other operators it may be an error.
+    if value and (a == value if k.dtype.category == dt.INT else np.isfinite(a)):
         if len(SCALARS) > 4096:
             SCALARS.clear()
         SCALARS[value, cls, k] = a
     return a
 
 
-_CHECKED = frozenset("clamp clamp_min clamp_max _clamp_low _clamp_high masked_fill".split())
+_CHECKED = frozenset("clamp clamp_min clamp_max _clamp_low _clamp_high masked_fill where".split())
 
 
 def operand_array(value: Any, dtype: dt.dtype, op: Any = None) -> np.ndarray:
     """A number in a tensor's place as a 0-d array of `dtype`: an integer that does not fit wraps
     around, but where the operator takes it as a number (its bounds, what it fills in)."""
-    if (op is None or op.name not in _CHECKED) and isinstance(value, (int, np.integer)):
-        if dtype.category == dt.INT and -_INT64 <= value < _INT64:
+    if op is not None and op.name in _CHECKED:
+        return scalar_array(value, dtype, saturate=op.name == "where")
+    if dtype.category == dt.INT:
+        if isinstance(value, (int, np.integer)) and -_INT64 <= value < _INT64:
             return np.array(int(value)).astype(dtype.np)
-    elif dtype.is_complex or dtype.category >= dt.FLOAT and not isinstance(value, complex):
+    elif dtype.is_complex or dtype.is_floating_point and not isinstance(value, complex):
         with np.errstate(over="ignore"):
             return np.array(value, dtype=dtype.np)
     return scalar_array(value, dtype)
@@ -124,9 +127,10 @@ def operand_array(value: Any, dtype: dt.dtype, op: Any = None) -> np.ndarray:
 _INT64 = 1 << 63
 
 
-def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
+def scalar_array(value: Any, dtype: dt.dtype, saturate: bool = False) -> np.ndarray:
     """The number as a 0-d array of `dtype`; numbers that do not fit raise as PyTorch does, but
-    negative ones wrap around in unsigned types."""
+    negative ones wrap around in unsigned types, and with `saturate` those beyond a 16-bit float
+    become infinite."""
     fits = True
     if dtype.category in (dt.INT, dt.FLOAT) and isinstance(value, (complex, np.complexfloating)):
         fits = value.imag == 0
@@ -142,9 +146,9 @@ def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
         if low <= value <= high:
             return np.array(int(value) & ((1 << bits) - 1), np.uint64).astype(dtype.np)
         fits = False
-    elif dtype in _SINGLE and not isinstance(value, (np.generic, np.ndarray)):
+    elif dtype in _MOST and not (saturate and dtype.itemsize == 2):
         size = max(abs(value.real), abs(value.imag))
-        fits = not _MOST < size < float("inf")
+        fits = not _MOST[dtype] < size < float("inf")
     if not fits:
         raise RuntimeError(
             f"value cannot be converted to type {_C_NAMES.get(dtype, dtype.name + '_t')} without"
@@ -153,12 +157,17 @@ def scalar_array(value: Any, dtype: dt.dtype) -> np.ndarray:
     return np.array(value, dtype=dtype.np)
 
 
-_MOST = float(np.finfo(np.float32).max)
-_SINGLE = (dt.float32, dt.complex64)
+_MOST = {
+    **dict.fromkeys((dt.float32, dt.complex64), float(np.finfo(np.float32).max)),
+    dt.float16: 65504.0,
+    dt.bfloat16: float.fromhex("0x1.fep127"),
+}
 _C_NAMES = {  # as PyTorch's messages have them; int64 is int64_t
     dt.int32: "int",
     dt.float32: "float",
-    **dict.fromkeys((dt.float64, dt.float16, dt.bfloat16), "double"),
+    dt.float64: "double",
+    dt.float16: "c10::Half",
+    dt.bfloat16: "c10::BFloat16",
     dt.complex64: "c10::complex<float>",
     dt.complex128: "c10::complex<double>",
 }
@@ -297,6 +306,15 @@ def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
     return found
 
 
+def _takes(ufunc: Any, a: np.dtype, b: np.dtype, dtype: np.dtype) -> bool:
+    """Whether the ufunc converts to `dtype` by itself, and has it at all."""
+    try:
+        ufunc(np.empty(0, a), np.empty(0, b), dtype=dtype)
+    except TypeError:
+        return False
+    return True
+
+
 _RAW = {"where": 0, "masked_fill": 1}  # the operand that is a mask and keeps its type
 
 
@@ -362,8 +380,13 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     widen = (
         compute.is_floating_point and compute.itemsize <= 2 and not getattr(kernel, "exact", False)
     )
-    exact_number = widen and op.name in EXACT_NUMBERS and _is_number(operands[1])
-    if widen and (exact_number or not (ufunc and compute is dt.float16)):
+    # Note [Numbers beside 16-bit floats]
+    exact = EXACT_NUMBERS.get(op.name, -1) if widen else -1
+    if exact >= 0 and isinstance(operands[exact], Tensor) and operands[exact]._a.ndim:
+        exact = -1
+    if widen and values and op.name in _ROUNDED_NUMBERS:
+        values = (scalar_array(values[0], compute).item(), *values[1:])
+    if widen and (exact >= 0 or not (ufunc and compute is dt.float16)):
         np_compute = np.dtype(np.float32)
     from_ints = op.promote == "float" and compute is dt.float32 and _all_exact(operands)
     if from_ints:  # correctly rounded, as PyTorch's; NumPy's float32 functions are off by one ulp
@@ -375,7 +398,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
             a = x._a
             if from_ints:
                 a = a.astype(np.float32)
-            if widen and x._k.dtype is not compute and i != raw and not (exact_number and i == 1):
+            if widen and x._k.dtype is not compute and i != raw and i != exact:
                 a = a.astype(compute.np)
             if a.dtype != np_compute and i != raw:
                 a = a.astype(np_compute)
@@ -383,7 +406,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
                 a = xp.asarray(a)
         elif x is None:
             a = None
-        elif exact_number and i == 1:
+        elif i == exact:
             a = np.array(x, np.float32)
         else:
             a = operand_array(x, compute, op)
@@ -504,12 +527,15 @@ def _plan_alike(op: Any, operands: Any) -> Any:
     return kind(compute), kind(result)
 
 
-# A number by which 16-bit floats are multiplied or divided is not rounded to their type first.
-EXACT_NUMBERS = frozenset(("mul", "div", "_div_floor", "trunc_divide", "floor_divide"))
-
-
-def _is_number(x: Any) -> bool:
-    return not isinstance(x, Tensor) or x._a.ndim == 0
+# Note [Numbers beside 16-bit floats]
+# Arithmetic on 16-bit floats happens in float32. A number (or a tensor without dimensions) that
+# stands beside them is rounded to 16 bits first, but not the one by which they are multiplied or
+# divided, nor the weight of lerp: x * 0.1 is x · 0.1 and x + 0.1 is x + 0.10009765625.
+EXACT_NUMBERS = {  # the place of the number
+    **dict.fromkeys(("mul", "div", "_div_floor", "trunc_divide", "floor_divide"), 1),
+    "lerp": 2,
+}
+_ROUNDED_NUMBERS = frozenset(("add", "sub", "pow"))  # alpha and the exponent are, too
 
 
 _DOUBLE = np.dtype(np.float64)

@@ -1,4 +1,4 @@
-"""Tensors that are no strided arrays: sparse and (next) quantized ones. The seam they dock on.
+"""Tensors that are no strided arrays: sparse and quantized ones. The seam they dock on.
 
 Note [Exotic tensors]
 ~~~~~~~~~~~~~~~~~~~~~

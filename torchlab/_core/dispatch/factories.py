@@ -16,7 +16,7 @@ from torchlab._core import device as devices
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.arrivals import VIRTUAL
 from torchlab._core.dispatch.overload import OpOverload, bind
-from torchlab._core.dispatch.registry import FACES, METHODS
+from torchlab._core.dispatch.registry import FACES, METHODS, OPS
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 
@@ -92,10 +92,9 @@ _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), (_self_sizes, "like")),
     "new_full": (_self_full, "like"),
     "new_empty_strided": (_plain("self", "size", "stride"), "like"),
-    "copy_": (_plain("self", "src"), "write"),
+    "copy_": (_plain("self", "other"), "write"),
     "_local_scalar_dense": (_plain("self"), "draw"),
     "bernoulli_": (_plain("self", "p"), "write"),
-    "zero_": (_plain("self"), "write"),
     "normal_": (_plain("self", "mean", "std"), "write"),
     "uniform_": (_plain("self", "from_", "to"), "write"),
     "exponential_": (_plain("self", "lambd"), "write"),
@@ -137,7 +136,6 @@ _TEXT: dict[str, str] = {
         f"(Tensor self, SymInt[] size, SymInt[] stride, {_MADE}) -> Tensor"
     ),
     "copy_.default": "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-    "zero_.default": "(Tensor(a!) self) -> Tensor(a!)",
     "normal_.default": f"(Tensor(a!) self, float mean=0, float std=1, {_AT}) -> Tensor(a!)",
     "uniform_.default": f"(Tensor(a!) self, float from=0, float to=1, {_AT}) -> Tensor(a!)",
     "exponential_.default": f"(Tensor(a!) self, float lambd=1, {_AT}) -> Tensor(a!)",
@@ -241,6 +239,8 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
     result = modes.python_ask[0](found, args, named)
     if out is not None:
         return out.resize_(result.shape).copy_(result)
+    if kind == "write":
+        return args[0]
     return result.requires_grad_() if parameters.get("requires_grad") else result
 
 
@@ -270,7 +270,11 @@ def _ask_function_mode(name: str, parameters: dict[str, Any]) -> Any:
 
 def _on_wrapper(face: Any, args: Any, kwargs: Any) -> Any:
     """A maker called as a function whose first argument is no plain tensor."""
-    if face.name not in _READ or not modes.dispatch_handlers[0](args):
+    if not modes.dispatch_handlers[0](args):
+        return NotImplemented
+    if face.name in _WRITES:
+        return modes.python_write[0](_WRITES[face.name](*args[1:], *kwargs.values()), args)
+    if face.name not in _READ:
         return NotImplemented
     return told(face.name, _named(face.body, args, kwargs))
 
@@ -293,6 +297,13 @@ class Maker:
         method = getattr(Tensor, self.name)
         if instance is None:
             return method
+        if self.name in _WRITES:
+            return lambda *values: modes.python_write[0](
+                _WRITES[self.name](*values), (instance, *values)
+            )
+        convert = _CONVERSIONS.get(self.name)
+        if convert is not None:
+            return lambda: convert(instance.item())
         own = "_local_scalar_dense" if self.name == "item" else self.name
         body = METHODS[self.name][0].body
         return lambda *args, **kwargs: told(own, _named(body, (instance, *args), kwargs))
@@ -300,7 +311,22 @@ class Maker:
 
 def maker_methods() -> list[str]:
     """The methods of this file."""
-    return [n for n in (*_READ, "item") if n in METHODS and hasattr(METHODS[n][0], "body")]
+    every = (*(n for n in _READ if n != "copy_"), "item", *_WRITES, *_CONVERSIONS)
+    return [n for n in every if n in METHODS and hasattr(METHODS[n][0], "body")]
+
+
+# Methods that write without a declaration of their own: the declaration that they choose.
+_WRITES: dict[str, Callable[..., Any]] = {
+    "fill_": lambda value: OPS["_fill"]["Tensor" if isinstance(value, Tensor) else "Scalar"],
+    "zero_": lambda: OPS["zero"]["default"],
+}
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "__float__": float,
+    "__int__": int,
+    "__complex__": complex,
+    "__bool__": bool,
+    "__index__": int,
+}
 
 
 def _at_default(v: Any, fact: Any) -> bool:

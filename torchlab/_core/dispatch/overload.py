@@ -223,11 +223,15 @@ def bind(parsed: schema.Schema, args: Any, kwargs: Any) -> tuple[Any, ...]:
 
 
 def _check_types(parsed: schema.Schema, full: list[Any], where: str) -> None:
-    """RuntimeError where a tensor is missing; torchlab's own operators check by themselves."""
+    """RuntimeError where a tensor is missing, or is where a number belongs; torchlab's own
+    operators check by themselves."""
     for i, (a, v) in enumerate(zip(parsed.arguments, full, strict=True)):
-        if a.type.base != "Tensor" or v is None and a.type.optional:
+        if v is None and a.type.optional:
             continue
-        fits = isinstance(v, (list, tuple)) if a.type.list else isinstance(v, Tensor)
+        if a.type.base != "Tensor":
+            fits = not isinstance(v, Tensor)
+        else:
+            fits = isinstance(v, (list, tuple)) if a.type.list else isinstance(v, Tensor)
         if not fits:
             raise RuntimeError(
                 f"{where} Expected a value of type '{a.type}' for argument '{a.name}' but instead"

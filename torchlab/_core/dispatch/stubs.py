@@ -116,7 +116,7 @@ def _declared(op: Op, name: str, form: str) -> str:
             parts.append("self")
             continue
         if i == 1 and op.varargs and method:
-            parts.append(f"*{a.name}: Any")
+            parts += [f"{a.name}: Any" + (" = ..." if a.has_default else ""), "*more: Any"]
             starred = True
             continue
         if a.kwarg_only and not starred:

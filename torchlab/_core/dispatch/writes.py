@@ -293,7 +293,7 @@ exotic_through: list[Any] = []  # torchlab._core.ops._bits puts its function her
 exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
 # The result of these goes into an `out` of its very type only.
 _UNCONVERTED = frozenset(
-    "abs neg floor ceil trunc round frac sign sgn conj_physical _conj_physical nan_to_num lerp"
+    "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical nan_to_num lerp"
     " clamp clamp_min clamp_max _clamp_low _clamp_high".split()
 )
 _TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))

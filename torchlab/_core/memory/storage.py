@@ -71,6 +71,8 @@ class Storage:
 
     @property
     def address(self) -> int:
+        if hasattr(self.owner, "offset"):  # meta: no memory; offsets count from nothing
+            return 0
         return address_of(self.bytes)
 
     def hold_block(self, block: Any, free: Callable[[Any], None]) -> None:

@@ -18,7 +18,6 @@ from torchlab._core.tensor import (
     strides_of,
 )
 
-
 _new = object.__new__
 _facts: dict[dt.dtype, tuple[Any, Any]] = {}  # default type → (NumPy dtype, kind)
 

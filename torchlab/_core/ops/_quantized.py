@@ -254,16 +254,17 @@ def _clipped(t: Any, low: float, high: float, to: Any) -> Any:
 
 
 def codes_of(values: Any, q: Quantizer, d: Any) -> Any:
-    """Codes (an array) of float32 values."""
+    """Codes (an array) of float32 values. The zero point is added before rounding to the integer;
+    for 8 bits product and sum are rounded to float32 once (fused), else one after the other."""
     low, high = RANGES[d]
     one = np.float32(1)
     if q.per_tensor:
-        t = np.rint(values * (one / np.float32(q.scale)))
+        inverse = one / np.float32(q.scale)
         if d is dt.qint32:
-            return _clipped(t.astype(np.float64) + q.zero_point, low, high, dt.CODES[d])
-        zero = int(q.zero_point)
-        t = _clipped(t, low - zero, high - zero, np.dtype(np.int16))
-        return (t + zero).astype(dt.CODES[d])
+            t = values * inverse + np.float32(q.zero_point)
+        else:
+            t = (values * np.float64(inverse) + q.zero_point).astype(np.float32)
+        return _clipped(np.rint(t), low, high, dt.CODES[d])
     scale, zero = q.spread(values.shape)
     t = np.rint(values * (one / scale) + zero.astype(np.float32))
     return _clipped(t, low, high, dt.CODES[d])
@@ -279,7 +280,8 @@ def values_of(x: Any) -> Any:
     scale, zero = q.spread(a.shape)
     if q.scheme is FLOAT_QPARAMS:
         return (a.astype(np.float32) - zero) * scale
-    return (a.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale
+    whole = (a.astype(np.int32) - zero.astype(np.int32)).astype(np.float32)
+    return (whole * q.scale.reshape(scale.shape)).astype(np.float32)
 
 
 def laid(r: Any, t: Any) -> Tensor:
@@ -319,7 +321,7 @@ def choose(low: float, high: float, code_low: int, code_high: int) -> tuple[floa
     scale = (high - low) / (code_high - code_low)
     if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
         scale = 0.1
-    least = 6.1e-5
+    least = float(np.float32(6.1e-5))
     if scale < least:
         first = scale
         scale = least

@@ -100,16 +100,30 @@ def _two(name: str, f: Any, relu: bool) -> None:
             raise RuntimeError(
                 f"{name}: operands should have same data type, not {qa._k.dtype} and {qb._k.dtype}"
             )
-        return _result(qa, f(values_of(qa), values_of(qb)), scale, zero_point, relu)
+        return f(qa, qb, scale, zero_point, relu)
 
     body.__doc__ = f"{name.replace('_', ', then ')} of two tensors, to the given quantizer."
     library(name)(body)
 
 
+def _sum(a: Any, b: Any, scale: float, zero_point: int, relu: bool) -> Any:
+    return _result(a, values_of(a) + values_of(b), scale, zero_point, relu)
+
+
+def _product(a: Any, b: Any, scale: float, zero_point: int, relu: bool) -> Any:
+    q, one = affine(float(scale), int(zero_point)), np.float32(1)
+    units = np.float32(a._a.quantizer.scale) * np.float32(b._a.quantizer.scale)
+    total = (_whole(a) * _whole(b)).astype(np.float32)
+    low, high = RANGES[a._k.dtype]
+    t = np.rint(total * (units * (one / np.float32(q.scale)))) + q.zero_point
+    codes = np.clip(t, q.zero_point if relu else low, high).astype(dt.CODES[a._k.dtype])
+    return around(laid(codes, a), q)
+
+
 for _relu in (False, True):
     _suffix = "_relu" if _relu else ""
-    _two(f"add{_suffix}", np.add, _relu)
-    _two(f"mul{_suffix}", np.multiply, _relu)
+    _two(f"add{_suffix}", _sum, _relu)
+    _two(f"mul{_suffix}", _product, _relu)
 
 
 def _plus(x: Any, other: Any, relu: bool) -> Any:
@@ -331,7 +345,15 @@ def linear_prepack(W: Any, B: Any = None) -> LinearPackedParamsBase:
         raise RuntimeError(
             f"bias should have {W._a.shape[0]} elements (1-D), not shape {list(B._a.shape)}"
         )
-    return LinearPackedParamsBase(W, B)
+    return LinearPackedParamsBase(single(W), B)
+
+
+def single(w: Any) -> Any:
+    """A weight whose scales are float32 numbers: what products are computed with."""
+    q = w._a.quantizer
+    if not q.per_tensor:
+        return w
+    return around(w._a.codes, affine(float(np.float32(q.scale)), q.zero_point))
 
 
 @library("linear_unpack")
@@ -428,6 +450,4 @@ def matmul(qa: Any, qb: Any, scale: float, zero_point: int) -> Any:
         )
     q = affine(float(scale), int(zero_point))
     total = np.matmul(_whole(qa), _whole(qb))
-    return around(
-        wrap(_scaled(total, _weight_scale(qa, qb), None, q, False, qa._k.dtype)), q
-    )
+    return around(wrap(_scaled(total, _weight_scale(qa, qb), None, q, False, qa._k.dtype)), q)

@@ -314,9 +314,7 @@ def selu_(self: Any) -> Any:
 
 
 @face("softplus", method=False, spaces=_F)
-def softplus_face(
-    self: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any = None
-) -> Any:
+def softplus_face(self: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any = None) -> Any:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x exceeds the threshold."""
     if out is not None:
         return softplus.out(self, beta, threshold, out=out)

@@ -321,7 +321,9 @@ def _pow_entry(self: Any, exponent: Any, out: Any = None) -> Any:
 def pow_(self: Any, exponent: Any) -> Any:
     """In-place `pow`."""
     number = isinstance(exponent, (int, float, complex))
-    return (pow_scalar if number else pow_tensor).inplace(self, exponent)
+    if number and dt.combine(self.dtype, None, dt.of_scalar(exponent)) is self.dtype:
+        return pow_scalar.inplace(self, exponent)
+    return pow_tensor.inplace(self, exponent)  # which refuses a result of another type
 
 
 @face("__rpow__")

@@ -48,6 +48,8 @@ def frombuffer(
         length = memoryview(buffer).nbytes
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
+    if not memoryview(buffer).c_contiguous:
+        raise RuntimeError("could not retrieve buffer from object: it is not contiguous")
     item = dtype.itemsize
     if not (length > 0 and count != 0):
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

@@ -60,6 +60,6 @@ def equal(self: Any, other: Any) -> bool:
             f"Cannot compare two tensors on different devices. Got: {self.device} and "
             f"{other.device}"
         )
-    if self._a.shape != other._a.shape:
+    if self._a.shape != other._a.shape or other.is_quantized:
         return False
     return bool((self._a == other._a).all())

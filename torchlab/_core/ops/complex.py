@@ -307,6 +307,13 @@ _view_as_real = view(
     grad_name="ViewAsRealBackward0",
     meta=_doubled,
 )(lambda xp, a: a[..., None].view(a.real.dtype))
+
+
+def _complex_over(xp: Any, a: Any) -> Any:
+    dtype = np.result_type(a.dtype, np.complex64)
+    return a.view(dtype)[..., 0] if a.size else xp.empty(a.shape[:-1], dtype)
+
+
 _view_as_complex = view(
     "_view_as_complex(Tensor(a) self) -> Tensor(a)",
     public=False,
@@ -317,7 +324,7 @@ _view_as_complex = view(
         tuple(x // 2 for x in strides[:-1]),
         offset // 2,
     ),
-)(lambda xp, a: a.view(np.result_type(a.dtype, np.complex64))[..., 0])
+)(_complex_over)
 
 
 def _negatives_kept(self: Any, call: Any) -> Any:
@@ -352,8 +359,9 @@ def view_as_complex(self: Any) -> Any:
             "view_as_complex is only supported for half, float and double tensors, but got a"
             f" tensor of scalar type: {self._k.dtype.scalar_name}"
         )
-    _, strides, offset = geometry(self)
-    if self._a.size and (strides[-1] != 1 or offset % 2 or any(x % 2 for x in strides[:-1])):
+    shape, strides, offset = geometry(self)
+    odd = any(x % 2 for x, n in zip(strides[:-1], shape, strict=False) if n > 1)
+    if self._a.size and (strides[-1] != 1 or offset % 2 or odd):
         raise RuntimeError(
             "Tensor must have a last dimension with stride 1, all other strides divisible by 2 and"
             f" a storage_offset divisible by 2, but got {list(strides)} and {offset}; call"

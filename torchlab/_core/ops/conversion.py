@@ -13,6 +13,7 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import events, formats, layout
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
@@ -20,8 +21,9 @@ from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._making import format_strides
 from torchlab._core.ops.kernels import before_ints, copy_into
-from torchlab._core.tape import edge_of
+from torchlab._core.tape import TLS, edge_of
 from torchlab._core.tensor import (
+    Parameter,
     Tensor,
     channels_last,
     channels_last_3d,
@@ -270,6 +272,11 @@ def copy(self: Any, src: Any, non_blocking: bool) -> Any:
     return copied(aten.expand_as(src, self), self._k.dtype, self._k.device, None)
 
 
+def _is_wrapper(t: Any) -> bool:
+    c = type(t)
+    return c is not Tensor and c is not Parameter and not t._exotic
+
+
 @face("copy_", spaces=())
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Write `other`, broadcast and converted, into this tensor."""
@@ -278,8 +285,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
         )
-    if SLOW and (seen := told("copy_", locals())) is not None:
-        return seen
+    if SLOW and TLS.function_modes:
+        return told("copy_", locals())
     grad = writes.prepare_write(copy, self, (src,))
     if src is not self:
         writes.check_memory(copy, self, (src,))
@@ -290,6 +297,17 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
             f" {list(shape)}"
         )
     e_self, e_src = edge_of(self), edge_of(src)
+    if (SLOW or _is_wrapper(self) or _is_wrapper(src)) and told("copy_", locals()) is not None:
+        if _is_wrapper(self):  # Note [Below autograd]: a handler has written
+            writes.wrote(self)
+    else:
+        _write_copy(self, src)
+    if grad and (e_self is not None or e_src is not None) and self._k.differentiable:
+        _record_copy(self, src, e_self, e_src)
+    return self
+
+
+def _write_copy(self: Any, src: Any) -> None:
     if self._k.device.type != "meta":
         if src._k.device.type == "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -299,18 +317,19 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
             src = writes.saved_original(src)
         _assign(self, src)
     writes.wrote(self)
-    if grad and (e_self is not None or e_src is not None) and self._k.differentiable:
-        node = copy.node_class()
-        node.next = (e_self, e_src)
-        for name, value in (
-            ("src_shape", src._a.shape),
-            ("src_dtype", src._k.dtype),
-            ("src_device", src._k.device),
-        ):
-            setattr(node, f"v_{name}", value)
-        node.shape, node.k = self._a.shape, self._k
-        writes.rebase_history(self, node)
-    return self
+
+
+def _record_copy(self: Any, src: Any, e_self: Any, e_src: Any) -> None:
+    node = copy.node_class()
+    node.next = (e_self, e_src)
+    for name, value in (
+        ("src_shape", src._a.shape),
+        ("src_dtype", src._k.dtype),
+        ("src_device", src._k.device),
+    ):
+        setattr(node, f"v_{name}", value)
+    node.shape, node.k = self._a.shape, self._k
+    writes.rebase_history(self, node)
 
 
 # ---- out of the tensor --------------------------------------------------------------------------
@@ -319,6 +338,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
 @face("numpy", spaces=())
 def numpy(self: Any, *, force: bool = False) -> Any:
     """The NumPy array over the same memory."""
+    if _is_wrapper(self) and type(self._a) is MetaArray:
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return numpy.body(aten.detach(self).cpu())
     if edge_of(self) is not None:
@@ -336,6 +357,10 @@ def numpy(self: Any, *, force: bool = False) -> Any:
 def _host(self: Any, what: str) -> Any:
     if self._k.device.type == "meta":
         raise RuntimeError(f"Tensor.{what}() cannot be called on meta tensors")
+    if _is_wrapper(self) and type(self._a) is MetaArray:
+        raise RuntimeError(
+            f".{what}() is not supported for tensor subclasses, got {type(self).__name__}"
+        )
     return self._a.get() if self._k.device.type == "cuda" else self._a
 
 

@@ -12,11 +12,9 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch import compute, exotic
+from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.factories import fresh, told
-from torchlab._core.dispatch.modes import SLOW
-from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten

@@ -148,7 +148,7 @@ def index_add(xp: Any, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1
     _shapes(a, dim, index, source, "index_add_()")
     _bounds(index, a.shape[dim], dim, "index_add_()", RuntimeError)
     _places(a, dim, index).add(
-        xp, a, source if alpha == 1 else source * np.asarray(alpha).astype(source.dtype)
+        xp, a, source if alpha == 1 else source * number(alpha, source.dtype)
     )
 
 

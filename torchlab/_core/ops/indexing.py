@@ -408,7 +408,7 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
         return False
     c = type(value)
     if c is float:
-        if k.np.kind != "f":
+        if k.np.kind != "f" or not -3e38 < value < 3e38:
             return False
     elif c is int:
         if k.np.kind not in "fi":
@@ -430,8 +430,7 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
-    number = not isinstance(value, Tensor)
-    if number:
+    if not isinstance(value, Tensor):
         if not isinstance(value, compute.NUMBERS):
             raise TypeError(
                 f"can't assign a {_type_name(value)} to a torch.{self._k.dtype.scalar_name}Tensor"
@@ -443,7 +442,12 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         return
     # Only with recording on may a view be refused later; the view itself is like any other.
     view, indices = basic_part(self, index)
-    if indices is None and (number or value._a.ndim == 0):
+    if (
+        indices is None
+        and not value._a.ndim
+        and view._a.ndim
+        and value._k.device is view._k.device
+    ):
         aten.fill_(view, value)
         return
     if indices is None:
@@ -462,10 +466,8 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
 
 
 def _number(value: Any, like: Any) -> Tensor:
-    d = like._k.dtype
-    if d.category <= dt.FLOAT and isinstance(value, (complex, np.complexfloating)):
-        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow: {value}")
-    return compute.wrap_on(compute.scalar_array(value, d), like._k.device)
+    array = compute.scalar_array(value, like._k.dtype, saturate=True)
+    return compute.wrap_on(array, like._k.device)
 
 
 def _without_leading_ones(t: Any, least: int) -> Any:

@@ -270,9 +270,11 @@ def matmul(self: Any, other: Any) -> Any:
 
 def _batched(self: Any, other: Any) -> Any:
     if self._a.ndim == 1:
-        return aten.squeeze(_batched(aten.unsqueeze(self, 0), other), -2)
+        r = _batched(aten.unsqueeze(self, 0), other)
+        return aten._unsafe_view(r, (*r._a.shape[:-2], r._a.shape[-1]))
     if other._a.ndim == 1:
-        return aten.squeeze(_batched(self, aten.unsqueeze(other, 1)), -1)
+        r = _batched(self, aten.unsqueeze(other, 1))
+        return aten._unsafe_view(r, r._a.shape[:-1])
     a, b = self._a.shape, other._a.shape
     layout.matmul_shape(a, b)
     lead = layout.broadcast_shapes(a[:-2], b[:-2])

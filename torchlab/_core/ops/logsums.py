@@ -99,6 +99,7 @@ def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
 @op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     meta=lambda a, dim: MetaArray(a.shape, a.dtype),
     vjp={"self": "logcumsumexp_backward(g, self, result, dim, False)"},
 )

@@ -195,7 +195,7 @@ def _best(x: Any, dim: int, ord: Any) -> Any:
     return (aten.amax if ord > 0 else aten.amin)(x, dim, True)
 
 
-@face("matrix_norm", method=False, spaces=("linalg",))
+@face("matrix_norm", method=False, spaces=("linalg",), autocast="float32:accelerator")
 def matrix_norm(
     self: Any,
     ord: Any = "fro",

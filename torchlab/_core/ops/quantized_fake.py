@@ -33,10 +33,15 @@ def _codes(xp: Any, a: Any, scale: Any, zero: Any, axis: int) -> Any:
     """(unbounded codes, scales, zero points) in float32."""
     s = _spread(xp, scale.astype(np.float32), a.ndim, axis)
     z = _spread(xp, zero.astype(np.float32), a.ndim, axis)
-    t = a.astype(np.float32) * (np.float32(1) / s)
+    inverse = np.float32(1) / s
     if zero.dtype.kind == "f":
-        return xp.rint(t + z), s, z
-    return xp.rint(t) + z, s, z
+        wide = np.float64 if a.dtype == np.float64 else np.float32
+        t = a.astype(wide) * inverse.astype(wide) + z.astype(wide)
+        return xp.rint(t), s.astype(np.float64), z.astype(np.float64)
+    t = xp.rint(a.astype(np.float32) * inverse) + z
+    if axis >= 0 and a.dtype == np.float64:
+        return t.astype(np.float64), s.astype(np.float64), z.astype(np.float64)
+    return t, s, z
 
 
 def _meta(a: Any, *_: Any, **__: Any) -> Any:
@@ -69,12 +74,13 @@ def _fake_quantize_mask(
     return (t >= low) & (t <= high)
 
 
-def _declare(name: str, grad_name: str) -> Any:
+def _declare(name: str, grad_name: str, autocast: str | None = None) -> Any:
     mask = "_fake_quantize_mask(self, scale, zero_point, axis, quant_min, quant_max)"
     return op(
         f"{name}{_ARGUMENTS}) -> Tensor",
         public=False,
         half=False,
+        autocast=autocast,
         vjp={"self": f"g * {mask}"},
         grad_name=grad_name,
         meta=_meta,
@@ -82,7 +88,9 @@ def _declare(name: str, grad_name: str) -> Any:
 
 
 _per_tensor = _declare(
-    "_fake_quantize_per_tensor", "FakeQuantizePerTensorAffineCachemaskBackward0"
+    "_fake_quantize_per_tensor",
+    "FakeQuantizePerTensorAffineCachemaskBackward0",
+    autocast="float32:cpu",
 )
 _per_tensor_qparams = _declare(
     "_fake_quantize_per_tensor_qparams",
@@ -150,9 +158,7 @@ def fake_quantize_per_channel_affine(
     """The same with a scale and a zero point for each index of dim `axis`. Zero points are int32,
     or floats, which are added before rounding."""
     if scale._k.dtype not in (dt.float32, dt.bfloat16):
-        raise RuntimeError(
-            f"Scale must be Float or BFloat16, found {scale._k.dtype.scalar_name}"
-        )
+        raise RuntimeError(f"Scale must be Float or BFloat16, found {scale._k.dtype.scalar_name}")
     if zero_point._k.dtype not in (dt.int32, dt.float32, dt.float16):
         raise RuntimeError(
             f"Zero-point must be Int32, Float or Half, found {zero_point._k.dtype.scalar_name}"
@@ -201,15 +207,14 @@ def _observe(x: Any, running_min: Any, running_max: Any, constant: float, axis: 
 
 
 def _qparams(low: float, high: float, codes: tuple[int, int], symmetric: bool) -> Any:
-    if not symmetric:
+    """Scale and zero point; `symmetric`: zero is the middle code, if there are values on both sides
+    of it."""
+    if not symmetric or not low < 0 < high:
         return choose(low, high, *codes)
-    widest = max(-min(low, 0.0), max(high, 0.0))
-    first, last = codes
-    scale, _ = choose(-widest, widest, first, last)
-    if first < 0 < last:
-        scale = max(widest / -first, widest / last) if scale != 0.1 or widest else scale
-        return scale, 0
-    return scale, (first + last + 1) // 2
+    half = (codes[1] - codes[0]) // 2
+    unit = max(-low / (half + 1), high / half)
+    scale, _ = choose(-unit * (half + 1), unit * half, *codes)
+    return scale, int(np.rint(sum(codes) / 2))
 
 
 @face("fused_moving_avg_obs_fake_quant", method=False)

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.dispatch.op import face
-from torchlab._core.dispatch.registry import SPACE_FACES
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import channels_last, channels_last_3d
 from torchlab._core.ops._quantized import (
     affine,
+    around,
+    codes_of,
+    in_format,
     need_per_tensor,
     need_quantized,
-    requantized,
     values_of,
 )
 
@@ -33,7 +36,7 @@ def _max_pool(n: int) -> None:
         ceil_mode: bool = False,
     ) -> Any:
         need_per_tensor(need_quantized(self, f"aten::{name}"), name)
-        run = SPACE_FACES["nn.functional", f"max_pool{n}d"].function
+        run = getattr(aten, f"max_pool{n}d")
         return run(self, kernel_size, stride or None, padding, dilation, ceil_mode)
 
     pool.__doc__ = f"The {n}-d maximum of each window, in the input's codes."
@@ -69,6 +72,7 @@ def quantized_batch_norm(
     offset = -mean._a * gain if bias is None else bias._a - mean._a * gain
     shape = (1, n) + (1,) * (self._a.ndim - 2)
     r = values_of(self) * gain.reshape(shape) + offset.reshape(shape)
-    return requantized(self, r, affine(float(output_scale), int(output_zero_point)))
-
-
+    q = affine(float(output_scale), int(output_zero_point))
+    codes = codes_of(r.astype(np.float32), q, self._k.dtype)
+    memory_format = {4: channels_last, 5: channels_last_3d}.get(self._a.ndim)
+    return around(in_format(codes, memory_format), q)

@@ -93,7 +93,8 @@ def quantize_per_tensor(self: Any, scale: Any, zero_point: Any, dtype: Any) -> A
     )
 
 
-def _per_channel(scales: Any, zero_points: Any, axis: int, shape: Any) -> Quantizer:
+def _per_channel(scales: Any, zero_points: Any, axis: int, shape: Any, fit: bool) -> Quantizer:
+    """The quantizer, checked; `fit`: there must be one scale for each channel of `shape`."""
     if scales._a.ndim != 1:
         raise RuntimeError("scale tensor must have dimension 1")
     if zero_points._a.ndim != 1:
@@ -107,7 +108,7 @@ def _per_channel(scales: Any, zero_points: Any, axis: int, shape: Any) -> Quanti
             "Channel axis out of range in per channel affine quantization. Got: "
             f"{axis}Expected: [0, {len(shape)})"
         )
-    if scales._a.size != shape[axis]:
+    if fit and scales._a.size != shape[axis]:
         raise RuntimeError(
             f"length of scales must equal to channel, expected {shape[axis]} got, {scales._a.size}"
         )
@@ -124,12 +125,10 @@ def quantizer_of(scales: Any, zero_points: Any, axis: int) -> Quantizer:
 
 
 @face("quantize_per_channel", method=False)
-def quantize_per_channel(
-    self: Any, scales: Any, zero_points: Any, axis: int, dtype: Any
-) -> Any:
+def quantize_per_channel(self: Any, scales: Any, zero_points: Any, axis: int, dtype: Any) -> Any:
     """Round to codes with a scale and a zero point for each index of dim `axis`."""
     check_type(dtype)
-    q = _per_channel(scales, zero_points, axis, self._a.shape)
+    q = _per_channel(scales, zero_points, axis, self._a.shape, True)
     _need_float(self, "quantize_tensor_per_channel_affine expects a Float Tensor")
     if q.scheme is PER_CHANNEL:
         _check_zero("quantize_tensor_per_channel_affine", q.zero_point, dtype)
@@ -196,11 +195,9 @@ def _make_per_tensor_quantized_tensor(self: Any, scale: float, zero_point: int) 
 
 
 @face("_make_per_channel_quantized_tensor", method=False)
-def _make_per_channel_quantized_tensor(
-    self: Any, scale: Any, zero_point: Any, axis: int
-) -> Any:
+def _make_per_channel_quantized_tensor(self: Any, scale: Any, zero_point: Any, axis: int) -> Any:
     """The quantized tensor with these codes (copied), a scale for each channel."""
-    q = _per_channel(scale, zero_point, axis, self._a.shape)
+    q = _per_channel(scale, zero_point, axis, self._a.shape, False)
     return around(laid(self._a.copy(), self), q)
 
 
@@ -254,7 +251,7 @@ def _empty_per_channel_affine_quantized(
     memory_format: Any = contiguous_format,
 ) -> Any:
     """An uninitialised tensor, quantized per channel."""
-    q = _per_channel(scales, zero_points, axis, tuple(size))
+    q = _per_channel(scales, zero_points, axis, tuple(size), False)
     return blank(size, dtype, q, memory_format, device)
 
 

@@ -233,4 +233,3 @@ def _install(cls: Any) -> None:
 
 
 _install(QuantizedTensor)
-

@@ -240,7 +240,7 @@ def _padded(name: str) -> None:
     @exotic(KEY, name)
     def entry(self: Any, padding: Any) -> Any:
         q = need_per_tensor(self, name)
-        return around(getattr(aten, name)(self._a.codes, padding), q)
+        return around(getattr(aten, name)(aten.contiguous(self._a.codes), padding), q)
 
 
 for _name in ("reflection_pad1d", "reflection_pad2d"):
@@ -424,5 +424,3 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     self._a.codes.resize_(*size, memory_format=memory_format)
     self._a = Codes(self._a.codes, need_per_tensor(self, "resize_"))
     return self
-
-

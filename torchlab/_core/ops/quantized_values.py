@@ -83,8 +83,9 @@ def _mean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
             f"ScalarType {dtype.scalar_name} is not supported in new_qtensor: the mean of a"
             f" {self._k.dtype} tensor has that type"
         )
-    r = aten.mean(_plain(self), dim, keepdim) if dim is not None else aten.mean(_plain(self))
-    return around(wrap(codes_of(r._a, q, self._k.dtype)), q)
+    codes = wrap(self._a.codes._a.astype(np.float64))
+    r = aten.mean(codes, dim, keepdim) if dim is not None else aten.mean(codes)
+    return around(wrap(np.asarray(np.rint(r._a)).astype(self._a.codes._a.dtype)), q)
 
 
 @exotic(KEY, "mean.default")
@@ -237,8 +238,23 @@ def _pooled(name: str, q: Any, self: Any, args: Any) -> Any:
     a = wrap(self._a.codes._a.astype(wide) - wide(q.zero_point))
     r = getattr(aten, name)(a, *args)._a
     low, high = RANGES[self._k.dtype]
-    codes = np.clip(np.rint(r) + q.zero_point, low, high)
+    codes = np.clip(np.rint(r + wide(q.zero_point)), low, high)
     return around(laid(codes.astype(self._a.codes._a.dtype), self), q)
+
+
+@exotic(KEY, "adaptive_avg_pool2d", face=True)
+def adaptive_avg_pool2d(self: Any, output_size: Any) -> Any:
+    q, inner = need_per_tensor(self, "adaptive_avg_pool2d"), self._a.shape[-2:]
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    size = tuple(n if w is None else int(w) for n, w in zip(inner, wanted, strict=True))
+    if size != (1, 1) or self._a.ndim not in (3, 4) or not self._a.size:
+        return _pooled("_adaptive_avg_pool2d", q, self, (size,))
+    # One window: row-major sums are multiplied by 1/n in float32, others divided by n, as
+    # PyTorch does; the two differ at halves.
+    total = self._a.codes._a.sum((-2, -1), dtype=np.int64, keepdims=True).astype(np.float32)
+    n = np.float32(inner[0] * inner[1])
+    r = np.rint(total * (np.float32(1) / n) if self.is_contiguous() else total / n)
+    return around(laid(r.astype(self._a.codes._a.dtype), self), q)
 
 
 def _pooling(name: str) -> None:
@@ -261,4 +277,3 @@ for _name in (
     "_upsample_nearest_exact3d",
 ):
     _pooling(_name)
-

@@ -232,6 +232,7 @@ def repeat_interleave(
         self, dim = aten.flatten(self), 0
     n = self._a.ndim
     if n == 0:
+        layout.wrap_dim(dim, 0)
         self, dim = aten.reshape(self, (1,)), 0
         n = 1
     dim = layout.wrap_dim(dim, n)

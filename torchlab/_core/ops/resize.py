@@ -121,7 +121,7 @@ def fill_(self: Any, value: Any) -> Any:
     """Write `value` (a number or a 0-d tensor) everywhere, also into expanded tensors."""
     if (
         type(value) is float
-        and -3e38 < value < 3e38  # fits every type
+        and -65504 <= value <= 65504  # fits every type
         and not modes.SLOW
         and self._v is None
         and self._e is None

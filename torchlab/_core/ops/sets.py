@@ -216,7 +216,7 @@ def _side(right: bool, side: Any) -> bool:
 
 
 def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
-    if a.dtype.kind in "bc" and a.size:
+    if np.result_type(bounds, a).kind in "bc" and a.size:
         raise NotImplementedError(
             f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(a)}'"
         )

@@ -69,7 +69,8 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
 )
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
     """exp(x) / Σ exp(x) along `dim`."""
-    return softmax_array(xp, a, _check("softmax", a, dim))
+    d = _check("softmax", a, dim)
+    return softmax_array(xp, a, d) if a.size else a.copy()
 
 
 @op(
@@ -112,7 +113,7 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     """x − log Σ exp(x) along `dim`."""
     d = _check("log_softmax", a, dim)
     if a.size == 0 or a.ndim == 0:
-        return a - a
+        return a - a if a.size else a.copy()
     r = xp.subtract(a, xp.maximum.reduce(a, d, None, None, True), order="C")
     r -= xp.log(_sum(xp, xp.exp(r), d))
     return r

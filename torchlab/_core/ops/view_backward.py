@@ -76,7 +76,7 @@ def unfold_backward(xp: Any, g: Any, shape: Any, dim: int, size: int, step: int)
     """Every window's gradient added to the place it came from."""
     r = _fresh(shape, g, xp)
     if r.ndim == 0:
-        return g.reshape(())
+        return g.reshape(()) if g.size else r
     dim %= r.ndim
     windows = g.shape[dim]
     lead = (slice(None),) * dim

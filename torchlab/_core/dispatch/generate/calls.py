@@ -12,6 +12,7 @@ from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
+from torchlab._core.tensor import Tensor
 
 _EDGE = "{0}._e if (s := {0}._s) is None or not s.stale else edge_of({0})"
 
@@ -94,7 +95,8 @@ _ELEMENTWISE = ("unary", "binary", "pointwise")
 
 def _late_out(op: Any) -> Any:
     def out_form(*args: Any, out: Any) -> Any:
-        if modes.SLOW and modes.dispatched():
+        wrapped = type(out) is not Tensor and modes.dispatch_handlers[0]((*args, out))
+        if wrapped or modes.SLOW and modes.dispatched():
             return modes.python_out[0](op, args, out)
         return op.out(*args, out=out)
 

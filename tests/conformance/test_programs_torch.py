@@ -1,0 +1,38 @@
+"""Random programs of ten steps in torchlab and in PyTorch, a fixed set of seeds and a few more that
+hypothesis chooses and shrinks (see `programs.py`; `python -m tests.conformance.programs` runs any
+number)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import torchlab
+from tests.conformance.program_steps import Step
+from tests.conformance.programs import Difference, play, shrink
+
+torch = pytest.importorskip("torch")
+
+SEEDS = range(300)
+PARTS = 10
+
+
+def _check(steps: list[Step], difference: Difference | None) -> None:
+    if difference is not None:
+        steps, difference = shrink(torchlab, torch, steps, difference)
+        pytest.fail("\n".join([str(difference), *(f">>> {s.code}" for s in steps)]))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_fixed_programs(part: int) -> None:
+    for seed in SEEDS[part::PARTS]:
+        _check(*play(torchlab, torch, random.Random(seed).randint))
+
+
+@settings(max_examples=40, derandomize=True)
+@given(st.data())
+def test_shrinking_programs(data: st.DataObject) -> None:
+    _check(*play(torchlab, torch, lambda low, high: data.draw(st.integers(low, high))))
