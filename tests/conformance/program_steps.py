@@ -3,7 +3,7 @@
 A `Maker` looks at the tensors that PyTorch has so far and writes the next line, so that most lines
 are valid and some are not. What it never writes, because the answer is not PyTorch's to define:
 
-- Floating point to integer of NaN, infinity or a value beyond the integer's range: undefined in C++.
+- Floating point to integer of NaN, infinity or a value out of range: undefined in C++.
 - `topk`, `kthvalue`, `median`, `mode`, unstable `sort` among equal values: any of their places.
 - Writing through a tensor of which several elements share memory (expanded, unfolded), or reading
   in the same call another part of the memory written: PyTorch promises nothing where it does not

@@ -213,8 +213,8 @@ class Run:
             {type(e_ours).__name__, type(e_theirs).__name__}
             == {"RuntimeError", "NotImplementedError"}
         )
-        if two_faults:  # which of them a write is told first is not said anywhere
-            return self.compare(step, number)
+        if two_faults:  # which of them is told first, and what was done by then, nobody says
+            raise Undefined
         if type(e_ours).__name__.lstrip("_") != type(e_theirs).__name__.lstrip("_"):
             return Difference(number, "exception", _told(e_ours), _told(e_theirs))
         if e_ours is not None:

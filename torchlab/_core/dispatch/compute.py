@@ -298,7 +298,8 @@ def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
     found: Any = False
     if ka.fast and kb.fast and ka.dtype is not dt.bool_ and kb.dtype is not dt.bool_:
         compute, result = result_dtypes(op, (a, b))
-        casts = all(np.can_cast(x.np, compute.np, "same_kind") for x in (ka, kb))
+        ufunc = getattr(op.kernel, "fast_ufunc", op.kernel)
+        casts = _takes(ufunc, ka.np, kb.np, compute.np)
         rounds = compute is not dt.float16 or op.name not in EXACT_NUMBERS or b._a.ndim > 0
         if compute is result and casts and rounds:
             found = (compute.np, kind(result))

@@ -75,7 +75,7 @@ def _assign(r: Tensor, t: Tensor) -> None:
         src = src.astype(np.float32)  # rounded twice, as PyTorch's conversion to 16 bits
     if type(dst) is not np.ndarray:
         dst[...] = src
-    elif dst.dtype is src.dtype:
+    elif type(src) is np.ndarray and dst.dtype is src.dtype:
         copy_into(dst, src)
     else:
         np.copyto(dst, src, casting="unsafe")

@@ -20,6 +20,7 @@ import numpy as np
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._places import scalar_name
 from torchlab._core.ops.kernels import as_format_of
 
 _NAMES = {
@@ -109,6 +110,17 @@ def along(xp: Any, x: Any, axis: int, m: Any) -> Any:
     return xp.moveaxis(xp.tensordot(x, xp.asarray(m.astype(x.dtype)), axes=(axis, 1)), -1, axis)
 
 
+def _bytes_along(xp: Any, x: Any, axis: int, m: Any) -> Any:
+    """`along` for bytes, as image libraries do it: weights of 16 bits in fixed point, with as many
+    places as the largest of them leaves, and a result that is rounded and limited to 0 … 255."""
+    places = 0
+    while places < 22 and int(0.5 + m.max() * (1 << (places + 1))) < 1 << 15:
+        places += 1
+    weights = np.trunc(m * (1 << places) + np.copysign(0.5, m))
+    total = along(xp, x.astype(np.float64), axis, weights)
+    return xp.clip(xp.floor((total + (1 << places >> 1)) / (1 << places)), 0, 255).astype(np.uint8)
+
+
 def _declare(mode: str, n: int) -> None:
     name, node = _NAMES[mode, n]
 
@@ -132,6 +144,15 @@ def _declare(mode: str, n: int) -> None:
         """Other sizes for the spatial dimensions."""
         check(x, size)
         r = x
+        if x.dtype == np.uint8 and n == 2 and not mode.startswith("nearest"):
+            for i in (1, 0):  # the width first
+                m = matrix(x.shape[2 + i], size[i], scales[i], mode, corners)
+                r = _bytes_along(xp, r, 2 + i, m)
+            return as_format_of(xp, xp.ascontiguousarray(r), x)
+        if x.dtype.kind in "iub" and not mode.startswith("nearest"):
+            raise NotImplementedError(
+                f"\"{name.lstrip('_')}\" not implemented for '{scalar_name(x)}'"
+            )
         for i in range(n):
             if mode.startswith("nearest"):
                 r = r.take(
@@ -153,7 +174,7 @@ def _declare(mode: str, n: int) -> None:
 
     rest = "scale_factors, align_corners"
     op(
-        f"{name}(Tensor self, int[] output_size, float[] scale_factors, bool align_corners) -> "
+        f"{name}(Tensor self, int[] output_size, float?[] scale_factors, bool align_corners) -> "
         "Tensor",
         public=False,
         meta=meta,
@@ -162,7 +183,7 @@ def _declare(mode: str, n: int) -> None:
         vjp={"self": f"{name.lstrip('_')}_backward(g, self.shape[2:], {rest})"},
     )(forward)
     op(
-        f"{name.lstrip('_')}_backward(Tensor grad_output, int[] size, float[] scale_factors, bool "
+        f"{name.lstrip('_')}_backward(Tensor grad_output, int[] size, float?[] scale_factors, bool "
         "align_corners) -> Tensor",
         public=False,
         meta=lambda g, size, *_: MetaArray((*g.shape[:2], *size), g.dtype),

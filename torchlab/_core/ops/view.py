@@ -113,10 +113,10 @@ def _view_rule(shape: Any, strides: Any, size: Any) -> Any:
 @face("view", spaces=())
 def view_face(self: Any, size: Any = None, *more: Any, dtype: Any = None) -> Any:
     """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
+    if more and dtype is None:  # the usual call comes first
+        return (_view_call or _ready())(self, (size, *more))
     if dtype is None:
-        if more or type(size) is int:
-            size = (size, *more)
-        elif isinstance(size, dt.dtype):
+        if isinstance(size, dt.dtype):
             return view_dtype(self, size)
         elif size is None:
             raise TypeError("view() received no arguments: give the sizes, or a dtype")
