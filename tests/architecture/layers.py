@@ -30,18 +30,19 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
         "_core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
-        "_core.tensor_face linalg fft signal special sparse random storage types overrides _C masked"
+        "_core.tensor_face linalg fft signal special sparse random storage types overrides _C "
+        "masked"
     ),
     # 5
-    _each("autograd func distributions"),
+    _each("autograd func distributions amp"),
     # 6
     _each("nn optim utils"),
     # 7
     _each("fx"),
     # 8
     _each(
-        "amp serialization hub utils.model_zoo cpu cuda sim accelerator profiler _ops utils.flop_counter library testing "
-        "ao quantization distributed"
+        "serialization hub utils.model_zoo cpu cuda sim accelerator profiler _ops "
+        "utils.flop_counter library testing ao quantization distributed"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions
     _each("compiler.capture compiler.aot compiler.inductor compiler"),

@@ -17,6 +17,12 @@ from torchlab.nn._backward_hooks import BackwardHooks
 _ids = itertools.count()
 
 
+def _skip_id(used: int) -> None:
+    """Give no later hook an id that came out of another process."""
+    global _ids
+    _ids = itertools.count(max(next(_ids), used + 1))
+
+
 class RemovableHandle:
     """What registering a hook returns: `remove()` takes the hook back; also a context manager."""
 
@@ -31,6 +37,16 @@ class RemovableHandle:
             table = ref()
             if table is not None:
                 table.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        # The tables themselves: they are copied and pickled once, with the module that has them.
+        return self._hooks(), self.id, tuple(ref() for ref in self._extra)
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id, extra = state
+        self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
+        self._extra = tuple(weakref.ref(e) for e in extra if e is not None)
+        _skip_id(self.id)
 
     def __enter__(self) -> RemovableHandle:
         return self

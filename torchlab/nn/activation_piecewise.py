@@ -56,7 +56,7 @@ class Hardtanh(_InPlace):
             max_val = max_value
         if max_val <= min_val:
             raise AssertionError(
-                f"max_val must be larger than min_val, but got min_val={min_val}, max_val={max_val}"
+                f"Hardtanh: max_val ({max_val}) must be greater than min_val ({min_val})"
             )
         self.min_val = min_val
         self.max_val = max_val

@@ -15,13 +15,12 @@ from torchlab.nn.module import Module
 from torchlab.nn.normalization import affine_parameters
 
 
-class _BatchNorm(Module):
-    """Normalizes each channel over the batch in training, with running statistics in evaluation.
-
-    momentum: the weight of the newest batch in the running statistics; None: all batches alike.
-    """
+class _NormBase(Module):
+    """Weight and bias, running statistics, and how they are saved: what batch and instance
+    normalization share."""
 
     _version = 2
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
     ranks: tuple[int, ...] = ()
     ranks_text = ""
     weight: Any
@@ -78,24 +77,6 @@ class _BatchNorm(Module):
         if input.dim() not in self.ranks:
             raise ValueError(f"expected {self.ranks_text} input (got {input.dim()}D input)")
 
-    def forward(self, input: Any) -> Any:
-        self._check_input_dim(input)
-        share = 0.0 if self.momentum is None else self.momentum
-        buffers = self._buffers
-        if (
-            self.training
-            and self.track_running_stats
-            and buffers["num_batches_tracked"] is not None
-        ):
-            buffers["num_batches_tracked"].add_(1)
-            if self.momentum is None:
-                share = 1.0 / float(buffers["num_batches_tracked"])
-        mean, var = self.running_mean, self.running_var
-        by_batch = self.training or (mean is None and var is None)
-        if self.training and not self.track_running_stats:
-            mean = var = None
-        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, share, self.eps)
-
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
@@ -125,6 +106,31 @@ class _BatchNorm(Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
+
+
+class _BatchNorm(_NormBase):
+    """Normalizes each channel over the batch in training, with running statistics in evaluation.
+
+    momentum: the weight of the newest batch in the running statistics; None: all batches alike.
+    """
+
+    def forward(self, input: Any) -> Any:
+        self._check_input_dim(input)
+        share = 0.0 if self.momentum is None else self.momentum
+        buffers = self._buffers
+        if (
+            self.training
+            and self.track_running_stats
+            and buffers["num_batches_tracked"] is not None
+        ):
+            buffers["num_batches_tracked"].add_(1)
+            if self.momentum is None:
+                share = 1.0 / float(buffers["num_batches_tracked"])
+        mean, var = self.running_mean, self.running_var
+        by_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, share, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

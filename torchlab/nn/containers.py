@@ -56,6 +56,21 @@ class _Ordered(Module):
         return module
 
 
+class Container(Module):
+    """The old base class of containers: `Container(name=module, …)`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in "
+            "nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
+
+
 class Sequential(_Ordered):
     """Modules called one after the other: `Sequential(a, b)` or `Sequential(OrderedDict(...))`."""
 

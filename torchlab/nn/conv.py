@@ -19,7 +19,13 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 class _Conv(Module):
     """What convolutions of any number of dimensions share. Weight: (out, in / groups, *kernel)."""
 
+    __constants__ = [
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+        "out_channels", "kernel_size",
+    ]  # fmt: skip
     dimensions = 0
+    transposed = False
+    bias: Any
 
     def __init__(
         self,
@@ -36,11 +42,19 @@ class _Conv(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        self._setup(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _setup(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any,
+        dilation: Any, output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any,
+        dtype: Any,
+    ) -> None:  # fmt: skip
         n = self.dimensions
-        kernel_size, stride, dilation = (
-            each_of(kernel_size, n),
-            each_of(stride, n),
-            each_of(dilation, n),
+        kernel_size, stride, dilation, output_padding = (
+            each_of(x, n) for x in (kernel_size, stride, dilation, output_padding)
         )
         if not isinstance(padding, str):
             padding = each_of(padding, n)
@@ -51,18 +65,23 @@ class _Conv(Module):
         self.stride = stride
         self.padding = padding
         self.dilation = dilation
-        self.transposed = False
-        self.output_padding = (0,) * n
+        self.transposed = type(self).transposed
+        self.output_padding = output_padding
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = _border(padding, kernel_size, dilation)
-        shape = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = Parameter(aten.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(aten.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(aten.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        first, second = self.out_channels, self.in_channels
+        if self.transposed:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
         """Draw the initial values again: uniform in ±1/√fan_in."""
@@ -83,7 +102,12 @@ class _Conv(Module):
             f"stride={self.stride}"
         ]
         n = self.dimensions
-        for name, default in (("padding", (0,) * n), ("dilation", (1,) * n), ("groups", 1)):
+        for name, default in (
+            ("padding", (0,) * n),
+            ("dilation", (1,) * n),
+            ("output_padding", (0,) * n),
+            ("groups", 1),
+        ):
             value = getattr(self, name)
             if value != default:
                 parts.append(f"{name}={value}")
@@ -147,4 +171,14 @@ class Conv2d(_Conv):
         return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-__all__ = ["Conv1d", "Conv2d"]
+class Conv3d(_Conv):
+    """Cross-correlation over (N, C, D, H, W) or (C, D, H, W)."""
+
+    dimensions = 3
+
+    def forward(self, input: Any) -> Any:
+        x, padding = self._bordered(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d"]

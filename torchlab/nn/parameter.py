@@ -92,4 +92,116 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return t
 
 
-__all__ = ["Buffer", "Parameter", "is_parameter"]
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known yet: it has a dtype and a device, may be converted and
+    moved, and becomes a tensor of class `cls_to_become` by `materialize`. Everything else raises
+    ValueError."""
+
+    __slots__ = ()
+    cls_to_become: Any = None
+    _allowed = (
+        "size", "copy_", "is_complex", "is_floating_point", "half", "bfloat16", "float", "double",
+        "char", "short", "int", "long", "cuda", "cpu", "sim", "to", "get_device",
+    )  # fmt: skip
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Get memory for this shape, uninitialised, and the class of an ordinary tensor. The object
+        stays the same, so that an optimizer that holds it keeps working."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = aten.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        found = memo.get(id(self))
+        if found is None:
+            make, arguments = self.__reduce_ex__(2)
+            found = memo[id(self)] = make(*arguments)
+        return found
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        # "method-wrapper": the getter or setter of a property.
+        if type(func).__name__ == "method-wrapper" or (
+            name in cls._allowed and func == getattr(Tensor, name)
+        ):
+            return super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {getattr(func, '__qualname__', func)}. "
+            "This error happens when you are using a `LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` "
+            "with a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet."""
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        r = _share(cls, aten.empty(0, device=device, dtype=dtype))
+        r._e = AccumulateGrad(r) if requires_grad else None
+        return r
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    __slots__ = ()
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        r = _share(cls, aten.empty(0, device=device, dtype=dtype))
+        r._e = AccumulateGrad(r) if requires_grad else None
+        r.persistent = persistent
+        r._is_buffer = True
+        return r
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        persistent = self.__dict__.get("persistent", True)
+        return type(self), (self.requires_grad, self.device, self.dtype, persistent)
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether its shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
+    "UninitializedTensorMixin", "is_lazy", "is_parameter",
+]  # fmt: skip

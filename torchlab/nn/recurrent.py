@@ -33,6 +33,7 @@ class RNNBase(Module):
         "bidirectional", "proj_size",
     )  # fmt: skip
     __jit_unused_properties__ = ("all_weights",)
+    _tensor_word = ""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class RNNBase(Module):
         self.dropout = float(_dropout(dropout, num_layers))
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        _check_sizes(input_size, hidden_size, num_layers, proj_size)
+        _check_sizes(input_size, hidden_size, num_layers, proj_size, bias, batch_first)
         if mode not in _GATES:
             raise ValueError("Unrecognized RNN mode: " + mode)
         self._all_weights: list[list[str]] = []
@@ -201,7 +202,8 @@ class RNNBase(Module):
             return PackedSequence(output, sizes, order, back), self.permute_hidden(hidden, back)
         if input.ndim not in (2, 3):
             raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead"
+                f"{self._get_name()}: Expected input to be 2D or 3D, got "
+                f"{input.ndim}D {self._tensor_word}instead"
             )
         batched = input.ndim == 3
         at = 0 if self.batch_first else 1
@@ -243,14 +245,23 @@ def _dropout(p: Any, num_layers: int) -> float:
     return p  # type: ignore[return-value]
 
 
-def _check_sizes(input_size: Any, hidden_size: Any, num_layers: int, proj_size: int) -> None:
-    for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-        if not isinstance(size, int):
-            raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
-    if hidden_size <= 0:
-        raise ValueError("hidden_size must be greater than zero")
-    if num_layers <= 0:
-        raise ValueError("num_layers must be greater than zero")
+def _check_sizes(
+    input_size: Any, hidden_size: Any, num_layers: Any, proj_size: Any, bias: Any, batch_first: Any
+) -> None:
+    for name, value, wanted in (
+        ("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int),
+        ("hidden_size", hidden_size, int), ("num_layers", num_layers, int),
+        ("proj_size", proj_size, int),
+    ):  # fmt: skip
+        if not isinstance(value, wanted):
+            raise TypeError(
+                f"{name} should be of type {wanted.__name__}, got: {type(value).__name__}"
+            )
+    for name, size in (
+        ("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)
+    ):  # fmt: skip
+        if size <= 0:
+            raise ValueError(f"{name} must be greater than zero")
     if proj_size < 0:
         raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
@@ -266,6 +277,8 @@ class RNN(RNNBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu, over (T, N, in), (N, T, in) with
     batch_first, (T, in) or a PackedSequence. Returns (T, N, directions·hidden) and the last h
     (layers·directions, N, hidden)."""
+
+    _tensor_word = "tensor "
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _no_projection(kwargs)

@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.writes import wrote
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.grad_mode import enable_grad, set_grad_enabled
@@ -65,6 +68,36 @@ def number(x: Any) -> float:
     return x.item() if isinstance(x, Tensor) else x  # type: ignore[attr-defined]
 
 
+def counter(p: Tensor, group: dict[str, Any], value: float = 0.0) -> Tensor:
+    """The 0-d tensor that counts the steps: on the CPU, as PyTorch's, unless capturable or
+    fused."""
+    fused, capturable = group.get("fused"), group.get("capturable")
+    wide = dt.get_default_dtype() is dt.float64 and not fused
+    place = p.device if capturable or fused else "cpu"
+    return aten.tensor(value, dtype=dt.float64 if wide else dt.float32, device=place)
+
+
+def count(steps: Tensor) -> float:
+    """Count a step; returns how many there have been."""
+    a = steps._a
+    np.add(a, 1, out=a)
+    wrote(steps)
+    return a.item()
+
+
+def gradients(group: dict[str, Any], refusal: str) -> list[tuple[Tensor, Tensor]]:
+    """The group's parameters that have a gradient, with it. Raises RuntimeError(refusal) if one is
+    sparse, before anything has changed."""
+    found = []
+    for p in group["params"]:
+        g = p._g
+        if g is not None:
+            if g.is_sparse:
+                raise RuntimeError(refusal)
+            found.append((p, g))
+    return found
+
+
 def run_closure(closure: Callable[[], Any] | None) -> Any:
     """What the closure returns (the loss), recorded even where the step is not."""
     if closure is None:
@@ -89,6 +122,20 @@ def check_lr(lr: Any, foreach: Any, capturable: bool) -> None:
             raise ValueError("Tensor lr must be 1-element")
     if not 0.0 <= lr:
         raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_options(**options: Any) -> None:
+    """Refuse negative values."""
+    for name, value in options.items():
+        if not 0.0 <= value:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas: tuple[Any, Any]) -> None:
+    """Refuse decay rates outside [0, 1)."""
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
 def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:

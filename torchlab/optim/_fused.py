@@ -60,3 +60,22 @@ def sgd_kernel(
             name="sgd",
         )
     return _kernels[key]
+
+
+def adagrad_kernel(dtype: Any, maximize: bool, decay: bool) -> UpdateKernel | None:
+    """`(p, g, h, rate, eps, decay)`."""
+    key = ("adagrad", dtype, maximize, decay)
+    if key not in _kernels:
+        gradient = "-g" if maximize else "g"
+        _kernels[key] = update_kernel(
+            {
+                "d": f"{gradient} + p * decay" if decay else gradient,
+                "h": "h + d * d",
+                "p": "p - d / (sqrt(h) + eps) * rate",
+            },
+            arrays=("p", "g", "h"),
+            numbers=("rate", "eps", "decay"),
+            dtype=dtype.name,
+            name="adagrad",
+        )
+    return _kernels[key]

@@ -11,22 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.dispatch.writes import wrote
 from torchlab._core.tensor import Tensor
 from torchlab.optim._common import (
     SCRATCH,
     as_arrays,
+    check_betas,
     check_fused,
     check_lr,
+    check_options,
     chunks,
+    count,
+    counter,
+    gradients,
     number,
     recording,
     run_closure,
 )
 from torchlab.optim._fused import adam_kernel
 from torchlab.optim.optimizer import Optimizer
+
+_REFUSAL = "Adam does not support sparse gradients, please consider SparseAdam instead"
 
 
 class Adam(Optimizer):
@@ -56,13 +62,9 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         check_lr(lr, foreach, capturable)
-        if not 0.0 <= eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for i, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        if not 0.0 <= weight_decay:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_options(epsilon=eps)
+        check_betas(betas)
+        check_options(weight_decay=weight_decay)
         _check_betas(betas, foreach, capturable)
         defaults = {
             "lr": lr,
@@ -96,17 +98,14 @@ class Adam(Optimizer):
             for p in group["params"]:
                 own = self.state.get(p)
                 if own and not isinstance(own["step"], Tensor):  # once a number
-                    own["step"] = _counter(p, group, float(own["step"]))
+                    own["step"] = counter(p, group, float(own["step"]))
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step; returns what `closure` returned."""
         loss = run_closure(closure)
         for group in self.param_groups:
             facts = _Facts(group)
-            for p in group["params"]:
-                g = p._g
-                if g is None:
-                    continue
+            for p, g in gradients(group, _REFUSAL):
                 s = self.state[p]
                 if not s:
                     _start(s, p, group)
@@ -134,17 +133,9 @@ def _check_betas(betas: tuple[Any, Any], foreach: Any, capturable: bool) -> None
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
-def _counter(p: Tensor, group: dict[str, Any], value: float = 0.0) -> Tensor:
-    """The 0-d tensor that counts the steps: on the CPU, as PyTorch's, unless capturable or
-    fused."""
-    wide = dt.get_default_dtype() is dt.float64 and not group["fused"]
-    place = p.device if group["capturable"] or group["fused"] else "cpu"
-    return aten.tensor(value, dtype=dt.float64 if wide else dt.float32, device=place)
-
-
 def _start(s: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
     like = aten.detach(p)
-    s["step"] = _counter(p, group)
+    s["step"] = counter(p, group)
     s["exp_avg"] = aten.zeros_like(like)
     s["exp_avg_sq"] = aten.zeros_like(like)
     if group["amsgrad"]:
@@ -179,12 +170,9 @@ class _Facts:
         self.maximize = group["maximize"]
         self.t = 0.0
 
-    def at(self, counter: Tensor) -> _Facts:
+    def at(self, steps: Tensor) -> _Facts:
         """Count a step, and be the facts of that step."""
-        a = counter._a
-        np.add(a, 1, out=a)
-        wrote(counter)
-        t = a.item()
+        t = count(steps)
         if t != self.t:
             self.t = t
             self.root = math.sqrt(1 - self.beta2**t)
@@ -251,7 +239,7 @@ def _fused_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Any, f: _Fa
 
 
 def _tensor_step(
-    p: Any, g: Any, m: Any, v: Any, largest: Any, counter: Any, group: dict[str, Any]
+    p: Any, g: Any, m: Any, v: Any, largest: Any, steps: Any, group: dict[str, Any]
 ) -> None:
     """The step in operators."""
     differentiable = group["differentiable"]
@@ -259,8 +247,7 @@ def _tensor_step(
     beta1, beta2 = (b if differentiable else number(b) for b in group["betas"])
     decay = group["weight_decay"]
     with recording(group):
-        counter.add_(1)
-        t = counter.item()
+        t = count(steps)
         d = -g if group["maximize"] else g
         if decay != 0:
             if group["decoupled_weight_decay"]:

@@ -147,7 +147,8 @@ def _heat_map(t: Any) -> str:
     values = _host(t, index).reshape(len(rows), len(columns)).astype(np.float64)
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-    ramp, first, last = VALUES, low, high
+    ramp: tuple[str, ...] = VALUES
+    first, last = low, high
     if low < 0 < high:  # zero in the middle
         last = max(-low, high)
         ramp, first = SIGNED, -last

@@ -22,7 +22,6 @@ from tests.core.ops.values import B, C, F, I, M
 from torchlab._core.dispatch.op import Op
 from torchlab._core.dispatch.registry import OPS
 
-
 # Names of arguments whose value can be told from the name, unless ARGUMENTS says otherwise.
 BY_NAME: dict[str, Any] = {
     "dim": 1, "dim0": 0, "dim1": 0, "dim2": 1, "offset": 0, "index": 1, "decimals": 1,
@@ -250,7 +249,6 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "narrow": [(F((4, 5)), 1, 1, 3)],
     "unfold": [(F((2, 6)), 1, 3, 2)],
     "diagonal": [(F((2, 3, 3)), 1, 1, 2), (F(), -1)],
-    "movedim": [(F((2, 3, 1)), (0,), (2,))],
     "split.Tensor": [(F((2, 5)), 2, 1)],
     "split_with_sizes": [(F((2, 5)), (1, 4), 1)],
     "as_strided.relative": [(F((2, 3)), (2, 2), (3, 2), 0)],

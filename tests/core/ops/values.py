@@ -1,4 +1,4 @@
-"""What example arguments are made of: descriptions from which `samples.make` makes fresh tensors."""
+"""What example arguments are made of: descriptions from which `samples.make` makes tensors."""
 
 from __future__ import annotations
 

@@ -293,8 +293,8 @@ exotic_through: list[Any] = []  # torchlab._core.ops._bits puts its function her
 exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
 # The result of these goes into an `out` of its very type only.
 _UNCONVERTED = frozenset(
-    "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical nan_to_num lerp"
-    " clamp clamp_min clamp_max _clamp_low _clamp_high".split()
+    "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical"
+    " nan_to_num lerp clamp clamp_min clamp_max _clamp_low _clamp_high".split()
 )
 _TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))
 exotic_out: list[Any] = []
@@ -337,7 +337,8 @@ _TYPED_BY_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
 def general_out(op: Any, args: Any, out: Any) -> Any:
     """out= of an operator that computes first: the results are copied. Where the call says no
     dtype, the one of `out` is meant."""
-    if op.name in _TYPED_BY_OUT and isinstance(out, Tensor) and len(args) == len(op.schema.arguments):
+    given = isinstance(out, Tensor) and len(args) == len(op.schema.arguments)
+    if given and op.name in _TYPED_BY_OUT:
         if args[-1] is None:
             args = (*args[:-1], out._k.dtype)
         elif args[-1] is not out._k.dtype:

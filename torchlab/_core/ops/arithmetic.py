@@ -210,7 +210,8 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 def _remainder(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     if a.dtype.kind in "iub":
         return _int_division(xp, a, b, xp.remainder, out)
-    return xp.remainder(a, b, out=out)
+    r = xp.fmod(a, b)  # a zero keeps the dividend's sign, which NumPy's remainder turns
+    return into(xp.where((r != 0) & ((r < 0) != (b < 0)), r + b, r), out)
 
 
 remainder = binary(

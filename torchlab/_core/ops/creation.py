@@ -436,8 +436,8 @@ def tensor(
     """A new tensor with a copy of the data: numbers, nested sequences, arrays, tensors."""
     if isinstance(data, Tensor):
         warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()"
-            " or sourceTensor.detach().clone().requires_grad_(True), rather than"
+            "To copy construct from a tensor, it is recommended to use"
+            " sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than"
             " torch.tensor(sourceTensor).",
             stacklevel=2,
         )

@@ -213,9 +213,11 @@ def _rounding(f: Any) -> Any:
 floor = unary("floor", _rounding(np.floor), expr="floor(self)", vjp={"self": "zeros_like(g)"})
 ceil = unary("ceil", _rounding(np.ceil), expr="ceil(self)", vjp={"self": "zeros_like(g)"})
 trunc = unary("trunc", _rounding(np.trunc), expr="trunc(self)", vjp={"self": "zeros_like(g)"})
+
+
 def _frac(xp: Any, a: Any, out: Any = None) -> Any:
     if a.dtype.kind in "iubc":
-        raise NotImplementedError(f"\"frac_cpu\" not implemented for {a.dtype.name}")
+        raise NotImplementedError(f'"frac_cpu" not implemented for {a.dtype.name}')
     return xp.subtract(a, xp.trunc(a), out=out)
 
 
@@ -239,7 +241,7 @@ for _name in ("sin", "cos", "tan"):
 def round_decimals(xp: Any, a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Round half to even."""
     if a.dtype.kind in "bc":
-        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for {a.dtype.name}")
+        raise NotImplementedError(f'"round_vml_cpu" not implemented for {a.dtype.name}')
     if a.dtype.kind in "iu":
         return into(a, out) if out is not None else a.copy()
     return into(xp.round(a, decimals), out) if decimals else xp.rint(a, out=out)
@@ -261,7 +263,7 @@ class _ReluUfunc:
         zero = self.zeros.get(a.dtype)
         if zero is None:
             if a.dtype.kind == "c":
-                raise NotImplementedError("\"relu_cpu\" not implemented for complex tensors")
+                raise NotImplementedError('"relu_cpu" not implemented for complex tensors')
             zero = self.zeros[a.dtype] = np.zeros((), a.dtype)
         return np.maximum(a, zero, out=out)
 
@@ -412,9 +414,7 @@ bitwise_not = unary(
 
 def _whole(common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
     if common.category >= dt.FLOAT:
-        raise NotImplementedError(
-            f"\"bitwise_not_cpu\" not implemented for '{common.scalar_name}'"
-        )
+        raise NotImplementedError(f"\"bitwise_not_cpu\" not implemented for '{common.scalar_name}'")
     return common, common
 
 

@@ -442,12 +442,7 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         return
     # Only with recording on may a view be refused later; the view itself is like any other.
     view, indices = basic_part(self, index)
-    if (
-        indices is None
-        and not value._a.ndim
-        and view._a.ndim
-        and value._k.device is view._k.device
-    ):
+    if indices is None and not value._a.ndim and view._a.ndim and value._k.device is view._k.device:
         aten.fill_(view, value)
         return
     if indices is None:

@@ -453,6 +453,14 @@ def poisson_nll_loss(
     return _reduced(loss, number)
 
 
+def _shares_one_dimension(shape: tuple[int, ...], var: tuple[int, ...]) -> bool:
+    """Whether the variances have size 1 in one dimension and the values' size in all others."""
+    if len(shape) != len(var):
+        return False
+    shared = [v for n, v in zip(shape, var, strict=True) if n != v]
+    return shared == [1]
+
+
 @face("gaussian_nll_loss", spaces=_F, method=False)
 def gaussian_nll_loss(
     self: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
@@ -468,7 +476,7 @@ def gaussian_nll_loss(
     if var._a.shape != self._a.shape:
         if self._a.shape[:-1] == var._a.shape:
             var = aten.unsqueeze(var, -1)
-        elif not (self._a.shape[:-1] == var._a.shape[:-1] and var._a.shape[-1:] == (1,)):
+        elif not _shares_one_dimension(self._a.shape, var._a.shape):
             raise ValueError("var is of incorrect size")
     # The limit is no part of the gradient, as in PyTorch.
     limited = var + aten.detach(aten.clamp(var, min=eps) - var)

@@ -190,6 +190,11 @@ def linear_cross_entropy(
     """
     _check(self, linear_weight)
     ws = linear_weight._a.shape
+    if self._a.ndim == 2 and target._a.ndim and self._a.shape[0] != target._a.shape[0]:
+        raise ValueError(
+            f"Expected input batch_size ({self._a.shape[0]}) to match target batch_size "
+            f"({target._a.shape[0]})."
+        )
     indices = not target._k.dtype.is_floating_point
     if options is not None and self._a.ndim == 1 and target._a.ndim == 0:
         loss = linear_cross_entropy.function(

@@ -259,7 +259,7 @@ def _scaled(name: str, factor: float, doc: str) -> None:
         lambda xp, a, out=None: xp.multiply(a, a.dtype.type(factor), out=out),
         promote=types,
         vjp={"self": f"g * {factor!r}"},
-        grad_name=f"{name.replace('2d', '2D').replace('2r', '2R').capitalize()[:4]}{name[4:].capitalize()}Backward0",
+        grad_name=f"{name[:4].title()}{name[4:].title()}Backward0",
         doc=doc,
     )
 

@@ -16,7 +16,6 @@ from torchlab._core.ops.kernels import into
 from torchlab._core.tensor import Tensor
 
 
-
 @vjp_helper
 def xlogy_slope(g: Any, x: Any, y: Any) -> Any:
     """g · ln(y), 0 where x · ln(y) was taken to be 0; x or y may be a number."""

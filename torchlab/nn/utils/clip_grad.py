@@ -4,6 +4,7 @@ https://docs.pytorch.org/docs/2.13/generated/torch.nn.utils.clip_grad_norm_.html
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -94,3 +95,20 @@ def clip_grad_value_(
     with no_grad():
         for g in _gradients(parameters):
             g.clamp_(min=-value, max=value)
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """`clip_grad_norm_` under the name that PyTorch deprecates."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        category=FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

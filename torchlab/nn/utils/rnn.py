@@ -41,7 +41,7 @@ class PackedSequence(PackedSequence_):
         if batch_sizes is None:
             if not isinstance(data, (list, tuple)) or len(data) != 2:
                 raise AssertionError(
-                    "PackedSequence without batch_sizes expects data to be (data, batch_sizes), "
+                    "Expected data to be a list or tuple of length 2, (data, batch_sizes), but "
                     f"got {type(data).__name__}"
                 )
             data, batch_sizes = data
@@ -130,7 +130,8 @@ def invert_permutation(permutation: Any) -> Any:
     """The permutation that undoes `permutation` (n,); None of None."""
     if permutation is None:
         return None
-    places = aten.arange(permutation.numel(), device=permutation.device)
+    n = permutation.numel()
+    places = aten.arange(n, dtype=permutation.dtype, device=permutation.device)
     return aten.scatter(aten.empty_like(permutation), 0, permutation, places)
 
 
@@ -171,12 +172,17 @@ def pack_padded_sequence(
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     x = aten.transpose(input, 0, 1) if batch_first else input
-    if lengths.ndim != 1 or len(lengths) != x.shape[1]:
+    if lengths.ndim != 1:
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, but got "
+            f"{lengths.ndim}D cpu {lengths.dtype} tensor"
+        )
+    if len(lengths) != x.shape[1]:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.numel()} "
             f"(batch_size={x.shape[1]})"
         )
-    own = lengths.tolist()
+    own = [int(n) for n in lengths.tolist()]
     if own[-1] <= 0:
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' "
@@ -248,7 +254,7 @@ def pad_sequence(
         )
     sequences = tuple(sequences)
     if not sequences:
-        raise RuntimeError("pad_sequence: received an empty list of sequences")
+        raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(
             f"Expected padding_side to be one of left or right, but got {padding_side}."
