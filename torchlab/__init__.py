@@ -27,7 +27,15 @@ from torchlab._core.dtype import (
     set_default_dtype,
 )
 from torchlab._core.errors import OutOfMemoryError
-from torchlab._core.formats import layout, memory_format
+from torchlab._core.formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.info import finfo, iinfo
 from torchlab._core.inspection import compiled_with_cxx11_abi, get_device_module, typename
@@ -51,15 +59,7 @@ from torchlab._core.storages import (
     UntypedStorage,
     is_storage,
 )
-from torchlab._core.tensor import (
-    Size,
-    Tensor,
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    preserve_format,
-    strided,
-)
+from torchlab._core.tensor import Size, Tensor
 from torchlab._version import __version__
 from torchlab.autograd.api import tensor_backward as _tensor_backward
 from torchlab.autograd.grad_mode import (

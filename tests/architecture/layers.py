@@ -16,7 +16,10 @@ def _each(names: str) -> tuple[Unit, ...]:
 
 LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
-    _each("_version _core.events _core.errors _core.config _core.pytree _core.lazy"),
+    _each(
+        "_version _core.events _core.errors _core.config _core.attention_backends _core.pytree "
+        "_core.lazy"
+    ),
     # 1: facts about tensors, without memory
     _each(
         "_core.dtype _core.formats _core.info _core.settings _core.threads "

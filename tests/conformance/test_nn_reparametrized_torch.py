@@ -32,13 +32,13 @@ def _quiet() -> Iterator[None]:
 def run(lib: Any, layer: str, change: Any) -> dict[str, Any]:
     """Parameters at the start, results and gradients of two steps, and what removing leaves."""
     lib.manual_seed(1)
-    module = LAYERS[layer](lib.nn)
+    module = LAYERS[layer](lib.nn).double()
     change(lib.nn.utils, module)
     found = {f"start {k}": v.numpy().copy() for k, v in module.state_dict().items()}
     found["repr"] = repr(module)
     rng = np.random.default_rng(0)
     for step in range(2):
-        x = lib.tensor(rng.normal(size=INPUTS[layer]).astype("float32"))
+        x = lib.tensor(rng.normal(size=INPUTS[layer]))
         y = module(x)
         (y * y).sum().backward()
         found[f"y{step}"] = y.detach().numpy()
@@ -57,7 +57,7 @@ def same(change: Any, layer: str) -> None:
         if isinstance(v, str):
             assert ours[k] == v
         else:
-            np.testing.assert_allclose(ours[k], v, rtol=2e-4, atol=2e-5, err_msg=k)
+            np.testing.assert_allclose(ours[k], v, rtol=1e-8, atol=1e-9, err_msg=k)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -151,9 +151,7 @@ CALLS = {
     "spectral": lambda t: t.nn.utils.parametrizations.spectral_norm(t.nn.Linear(2, 2), "a"),
     "iterations": lambda t: t.nn.utils.spectral_norm(t.nn.Linear(2, 2), n_power_iterations=0),
     "vector": lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.Linear(2, 2), "bias"),
-    "map": lambda t: t.nn.utils.parametrizations.orthogonal(
-        t.nn.Linear(2, 2), orthogonal_map="x"
-    ),
+    "map": lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.Linear(2, 2), orthogonal_map="x"),
     "not there": lambda t: t.nn.utils.remove_weight_norm(t.nn.Linear(2, 2)),
     "not parametrized": lambda t: t.nn.utils.parametrize.remove_parametrizations(
         t.nn.Linear(2, 2), "weight"

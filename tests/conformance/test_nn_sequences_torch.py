@@ -29,9 +29,7 @@ def made(name: str, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     theirs = getattr(torch.nn, name)(*args, **kwargs)
     ours = getattr(torchlab.nn, name)(*args, **kwargs)
     assert repr(ours) == repr(theirs)
-    for (n, a), (m, b) in zip(
-        theirs.state_dict().items(), ours.state_dict().items(), strict=True
-    ):
+    for (n, a), (m, b) in zip(theirs.state_dict().items(), ours.state_dict().items(), strict=True):
         assert n == m
         np.testing.assert_array_equal(b.numpy(), a.numpy(), err_msg=n)
     return theirs.double(), ours.double()
@@ -60,9 +58,7 @@ def same_gradients(theirs: Any, ours: Any, results: tuple[Any, Any]) -> None:
     for r in results:
         sum((t * t).sum() for t in flat(r) if t.is_floating_point()).backward()
     for (n, a), b in zip(theirs.named_parameters(), ours.parameters(), strict=True):
-        np.testing.assert_allclose(
-            b.grad.numpy(), a.grad.numpy(), rtol=1e-8, atol=1e-10, err_msg=n
-        )
+        np.testing.assert_allclose(b.grad.numpy(), a.grad.numpy(), rtol=1e-8, atol=1e-10, err_msg=n)
 
 
 @pytest.mark.parametrize("name", RNN + LSTM)
@@ -118,7 +114,7 @@ def test_padded(batch_first: bool, side: str) -> None:
     ):
         r = lib.nn.utils.rnn
         padded = r.pad_sequence(tensors, batch_first, 1.5, side)
-        parts = r.unpad_sequence(padded, lib.tensor([2, 4, 1]), batch_first)
+        parts = r.unpad_sequence(padded.clone(), lib.tensor([2, 4, 1]), batch_first)
         packed = r.pack_padded_sequence(padded, [2, 4, 1], batch_first, enforce_sorted=False)
         order = r.invert_permutation(lib.tensor([2, 0, 1]))
         found.append((padded, list(parts), [*packed], [*packed.float()], order))
@@ -202,6 +198,8 @@ def test_encoder(kind: str | None, options: dict[str, Any]) -> None:
     for modules, mask in ((layers, "src_mask"), (stacks, "mask")):
         for training in (True, False):
             for grad in (True, False):
+                if kind == "float" and not (training or grad):
+                    continue  # PyTorch's fused kernel takes any number but 0 for "may not look"
                 results = []
                 for lib, m, (t,) in zip(libs, modules, both(x), strict=True):
                     extra = {

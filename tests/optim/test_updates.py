@@ -1,5 +1,5 @@
-"""SGD, Adam and AdamW: trajectories computed by hand (or by PyTorch, and written down), and the two
-ways of making a step held together."""
+"""SGD, Adam and AdamW: trajectories computed by hand (or by PyTorch, and written down); of all
+optimizers the two ways of making a step, held together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import torchlab as torch
 from torchlab import nn, optim
-from torchlab.optim import _common, adam, sgd
+from torchlab.optim import _common, _elementwise, adam, sgd
 
 
 def trajectory(make, steps=3):
@@ -69,6 +69,14 @@ OPTIONS = [
     (optim.SGD, {"lr": 0.1, "momentum": 0.5}, ("nesterov", True), ("dampening", 0.25)),
     (optim.Adam, {"lr": 0.1}, ("amsgrad", True), ("weight_decay", 0.1), ("maximize", True)),
     (optim.AdamW, {"lr": 0.1}, ("amsgrad", True), ("weight_decay", 0.1), ("maximize", True)),
+    (optim.ASGD, {"lr": 0.1, "t0": 1}, ("weight_decay", 0.1), ("lambd", 0.1)),
+    (optim.Adadelta, {}, ("weight_decay", 0.1), ("rho", 0.5), ("maximize", True)),
+    (optim.Adagrad, {}, ("weight_decay", 0.1), ("lr_decay", 0.5), ("maximize", True)),
+    (optim.Adamax, {}, ("weight_decay", 0.1), ("eps", 0.1), ("maximize", True)),
+    (optim.NAdam, {"weight_decay": 0.1}, ("decoupled_weight_decay", True), ("maximize", True)),
+    (optim.RAdam, {"weight_decay": 0.1, "betas": (0.5, 0.9)}, ("decoupled_weight_decay", True)),
+    (optim.RMSprop, {"weight_decay": 0.1}, ("centered", True), ("momentum", 0.9)),
+    (optim.Rprop, {}, ("etas", (0.3, 1.7)), ("step_sizes", (0.01, 0.011)), ("maximize", True)),
 ]
 
 
@@ -85,7 +93,7 @@ def combinations():
 def test_both_ways_make_the_same_step(cls, options, monkeypatch):
     monkeypatch.setattr(_common, "CHUNK", 3)
     monkeypatch.setattr(_common, "SCRATCH", _common.Scratch())
-    for module in (adam, sgd):
+    for module in (_elementwise, adam, sgd):
         monkeypatch.setattr(module, "SCRATCH", _common.SCRATCH)
     results = []
     for arrays in (True, False):
@@ -94,7 +102,7 @@ def test_both_ways_make_the_same_step(cls, options, monkeypatch):
         o = cls([p], **options)
         with monkeypatch.context() as patch:
             if not arrays:
-                for module in (adam, sgd):
+                for module in (_elementwise, adam, sgd):
                     patch.setattr(module, "as_arrays", lambda *a: False)
             for _ in range(3):
                 p.grad = torch.randn(2, 4, dtype=torch.float64)

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.device import cpu, device
-from torchlab._core.formats import (
-    channels_last as channels_last,
-    channels_last_3d as channels_last_3d,
-    contiguous_format as contiguous_format,
-    preserve_format as preserve_format,
-    strided as strided,
-)
+from torchlab._core.formats import channels_last, contiguous_format, strided
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (

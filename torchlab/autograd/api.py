@@ -13,8 +13,9 @@ import numpy as np
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import preserve_format
 from torchlab._core.tape import TLS, AccumulateGrad, edge_of
-from torchlab._core.tensor import Tensor, preserve_format
+from torchlab._core.tensor import Tensor
 from torchlab.autograd import engine
 
 

@@ -5,7 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/nn.html
 
 from __future__ import annotations
 
-from torchlab.nn import functional, init, modules, utils
+from torchlab.nn import attention, functional, init, modules, utils
 from torchlab.nn.activation import (
     ELU,
     GELU,
@@ -42,7 +42,7 @@ from torchlab.nn.activation_smooth import (
 )
 from torchlab.nn.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from torchlab.nn.bilinear import Bilinear
-from torchlab.nn.containers import ModuleDict, ModuleList, Sequential
+from torchlab.nn.containers import Container, ModuleDict, ModuleList, Sequential
 from torchlab.nn.conv import Conv1d, Conv2d, Conv3d
 from torchlab.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from torchlab.nn.distance import CosineSimilarity, PairwiseDistance
@@ -55,6 +55,7 @@ from torchlab.nn.dropout import (
     FeatureAlphaDropout,
 )
 from torchlab.nn.embedding_bag import EmbeddingBag
+from torchlab.nn.factory import factory_kwargs
 from torchlab.nn.flatten import Flatten, Unflatten
 from torchlab.nn.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from torchlab.nn.lazy_layers import (

@@ -43,9 +43,9 @@ class RemovableHandle:
         return self._hooks(), self.id, tuple(ref() for ref in self._extra)
 
     def __setstate__(self, state: Any) -> None:
-        hooks, self.id, extra = state
+        hooks, self.id, *more = state  # PyTorch once wrote two entries
         self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
-        self._extra = tuple(weakref.ref(e) for e in extra if e is not None)
+        self._extra = tuple(weakref.ref(e) for e in (more and more[0]) or () if e is not None)
         _skip_id(self.id)
 
     def __enter__(self) -> RemovableHandle:
@@ -53,6 +53,9 @@ class RemovableHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+RemovableHandle.__module__ = "torchlab.utils.hooks"  # where files name it
 
 
 class GlobalHooks:

@@ -6,6 +6,7 @@ Source: https://docs.pytorch.org/docs/2.13/nn.html#containers
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -279,4 +280,4 @@ def pairs(source: Any, what: str) -> list[tuple[str, Any]]:
     return found
 
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]

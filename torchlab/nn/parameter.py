@@ -135,26 +135,28 @@ class UninitializedTensorMixin:
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         found = memo.get(id(self))
         if found is None:
-            make, arguments = self.__reduce_ex__(2)
+            make, arguments = self.__reduce__()
             found = memo[id(self)] = make(*arguments)
         return found
 
-    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+    def __reduce__(self: Any) -> Any:
         return type(self), (self.requires_grad, self.device, self.dtype)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()
+
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         # "method-wrapper": the getter or setter of a property.
         if type(func).__name__ == "method-wrapper" or (
             name in cls._allowed and func == getattr(Tensor, name)
         ):
             return super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
+        what = getattr(func, "__qualname__", func)
         raise ValueError(
-            f"Attempted to use an uninitialized parameter in {getattr(func, '__qualname__', func)}. "
-            "This error happens when you are using a `LazyModule` or explicitly manipulating "
+            f"Attempted to use an uninitialized parameter in {what}. This error happens when you "
+            "are using a `LazyModule` or explicitly manipulating "
             f"`torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` "
             "with a dummy batch to initialize the parameters before calling torch functions"
         )
@@ -191,7 +193,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         r._is_buffer = True
         return r
 
-    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+    def __reduce__(self: Any) -> Any:
         persistent = self.__dict__.get("persistent", True)
         return type(self), (self.requires_grad, self.device, self.dtype, persistent)
 

@@ -18,7 +18,7 @@ class RNNCellBase(Module):
     """What the cells share: weight_ih (chunks·hidden, in), weight_hh (chunks·hidden, hidden) and
     two biases, all uniform in ±1/√hidden_size."""
 
-    __constants__ = ("input_size", "hidden_size", "bias")
+    __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
     bias_ih: Any
     bias_hh: Any
 

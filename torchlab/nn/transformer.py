@@ -80,16 +80,23 @@ class TransformerEncoder(Module):
     ) -> Any:
         """src (S, N, E), (N, S, E) with batch_first, or (S, E); mask (S, S); src_key_padding_mask
         (N, S). is_causal None: found out from the mask."""
-        left_out = self._left_out(src, mask, src_key_padding_mask)
-        if left_out is None:
+        fused = all(
+            isinstance(layer, TransformerEncoderLayer) and layer._fused(src)
+            for layer in self.layers
+        )
+        left_out = None
+        numbers = as_numbers("mask", mask, src.dtype)
+        if mask is not None and is_causal is None:
+            first = self.layers[0]
+            is_causal = _is_causal(numbers, None, _length(src, first.self_attn.batch_first))
+        if fused:
+            left_out = self._left_out(src, mask, src_key_padding_mask)
+        else:
+            mask = numbers
             src_key_padding_mask = as_numbers(
                 "src_key_padding_mask", src_key_padding_mask, src.dtype
             )
-            mask = as_numbers("mask", mask, src.dtype)
         x = src
-        if mask is not None or is_causal is not None:
-            first = self.layers[0]
-            is_causal = _is_causal(mask, is_causal, _length(src, first.self_attn.batch_first))
         for layer in self.layers:
             x = layer(
                 x,
@@ -102,11 +109,9 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
     def _left_out(self, src: Any, mask: Any, padding: Any) -> Any:
-        """Where PyTorch's inference leaves the padding out of the computation, so that the result
-        is 0 there: the padding, as booleans. Else None."""
+        """Where PyTorch's fused inference leaves padding out of the computation, so that
+        the result is 0 there: the padding, as booleans. Else None."""
         if not self.use_nested_tensor or padding is None or mask is not None or src.ndim != 3:
-            return None
-        if not all(layer._fused(src) for layer in self.layers):
             return None
         left_out = padding != 0 if padding.is_floating_point() else padding
         if self.mask_check and not bool(aten.all(left_out[:, 1:] | ~left_out[:, :-1])):

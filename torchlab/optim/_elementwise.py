@@ -3,8 +3,8 @@ between arrays and operators, the sign and the weight decay of the gradient.
 
 Note: a subclass says what its state is (`_start`, `_names`), what numbers follow from the options
 and the count of steps (`_facts`), and the formula twice: `_array_step` on chunks of arrays, in
-place and without temporaries, and `_tensor_step` in operators. See `torchlab.optim._common`. A complex
-tensor is its real and its imaginary parts, parameters of their own, as in PyTorch.
+place and without temporaries, and `_tensor_step` in operators. See `torchlab.optim._common`. A
+complex tensor is its real and its imaginary parts, parameters of their own, as in PyTorch.
 
 Source: https://docs.pytorch.org/docs/2.13/optim.html#algorithms
 """

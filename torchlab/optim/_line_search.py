@@ -60,7 +60,7 @@ def _zoom(
     while tries < LIMIT:
         if abs(bracket[1].t - bracket[0].t) * longest < change:
             break
-        t = _lowest(*bracket)
+        t = _lowest(bracket[0], bracket[1])
         left, right = min(b.t for b in bracket), max(b.t for b in bracket)
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:  # so near the edge that little is won

@@ -247,7 +247,9 @@ def _tensor_step(
     beta1, beta2 = (b if differentiable else number(b) for b in group["betas"])
     decay = group["weight_decay"]
     with recording(group):
-        t = count(steps)
+        t: Any = count(steps)
+        if differentiable:  # PyTorch's recorded steps compute with the tensor, in its dtype
+            t = steps.clone()
         d = -g if group["maximize"] else g
         if decay != 0:
             if group["decoupled_weight_decay"]:
@@ -260,8 +262,16 @@ def _tensor_step(
             largest.copy_(_by_parts(aten.maximum, largest, v))
         root = (1 - beta2**t) ** 0.5
         square = v if largest is None else largest
-        step = _by_parts(lambda z, w: z / (w.sqrt() / root + group["eps"]), m, square)
-        p.sub_(step * (lr / (1 - beta1**t)))
+        mean = m.clone() if differentiable else m  # autograd saves it, the next step changes m
+        rate, eps = lr / (1 - beta1**t), group["eps"]
+        if (
+            differentiable
+        ):  # the factors in PyTorch's order: they are rounded to the counter's dtype
+            step = _by_parts(lambda z, w: z / (w.sqrt() / (root * rate) + eps / rate), mean, square)
+            p.sub_(step)
+        else:
+            step = _by_parts(lambda z, w: z / (w.sqrt() / root + eps), mean, square)
+            p.sub_(step * rate)
 
 
 def _by_parts(fn: Callable[..., Any], *tensors: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.optim._common import check_lr, check_options, count, counter, number
 from torchlab.optim._elementwise import Elementwise, add_scaled, zeros_like
@@ -77,13 +76,17 @@ class ASGD(Elementwise):
 
     def _facts(self, s: dict[str, Any], group: dict[str, Any], lr: Any) -> Any:
         count(s["step"])
-        recorded = group["differentiable"]
-        eta = aten.clone(s["eta"]) if recorded else s["eta"].item()
+        eta = s["eta"].item()
         return eta, 1 - group["lambd"] * eta, s["mu"].item()
 
     def _after(self, s: dict[str, Any], group: dict[str, Any], lr: Any) -> None:
         t = s["step"].item()
-        eta = lr / (1 + group["lambd"] * lr * t) ** group["alpha"]
+        steps = s["step"] if group["foreach"] else t
+        base = 1 + group["lambd"] * lr * steps
+        if group["foreach"]:  # PyTorch rounds here to the counter's dtype, the power correctly
+            eta = lr / (base.double() ** group["alpha"]).to(dtype=steps.dtype)
+        else:
+            eta = lr / base ** group["alpha"]
         if isinstance(eta, Tensor):
             s["eta"].copy_(eta)
         else:

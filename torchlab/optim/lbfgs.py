@@ -26,8 +26,8 @@ class LBFGS(Optimizer):
 
     max_iter, max_eval (default: 1.25·max_iter): iterations and calls of the closure in a step.
     tolerance_grad, tolerance_change: stop when the largest |g|, or the largest change of a
-    parameter or of the loss, is below. line_search_fn: None or "strong_wolfe". One group only. `step` needs
-    the closure. Raises ValueError for a negative lr or more than one group.
+    parameter or of the loss, is below. line_search_fn: None or "strong_wolfe". One group
+    only. `step` needs the closure. Raises ValueError for a negative lr or more than one group.
     """
 
     def __init__(

@@ -97,7 +97,8 @@ class NAdam(Elementwise):
         a = s["mu_product"]._a
         np.multiply(a, now, out=a)
         wrote(s["mu_product"])
-        product = a.item()
+        # recorded steps compute with the tensor, as PyTorch's do, in its dtype
+        product: Any = aten.clone(s["mu_product"]) if group["differentiable"] else a.item()
         rates = lr * (1 - now) / (1 - product), lr * then / (1 - product * then)
         return *rates, 1 - beta1, beta2, 1 - beta2**t, group["eps"]
 

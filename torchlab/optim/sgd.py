@@ -19,6 +19,7 @@ from torchlab.optim._common import (
     check_fused,
     check_lr,
     chunks,
+    gradients,
     number,
     recording,
     run_closure,
@@ -82,6 +83,8 @@ class SGD(Optimizer):
         """One step; returns what `closure` returned."""
         loss = run_closure(closure)
         for group in self.param_groups:
+            if group["fused"]:
+                gradients(group, "`_fused_sgd` does not support sparse gradients")
             for p in group["params"]:
                 g = p._g
                 if g is None:
@@ -164,7 +167,7 @@ def _tensor_step(p: Any, g: Any, buffer: Any, group: dict[str, Any]) -> Any:
             d = d + p * decay
         if momentum != 0:
             if buffer is None:
-                buffer = aten.clone(d).detach() if not group["differentiable"] else aten.clone(d)
+                buffer = aten.clone(d).detach()  # as in PyTorch, also where the step is recorded
             else:
                 buffer.mul_(momentum).add_(d * (1 - group["dampening"]))
             d = d + buffer * momentum if group["nesterov"] else buffer

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core.formats import strided
 from torchlab._core.ops._tapers import cosine_sum, sampled, triangle
 from torchlab._core.ops._tapers import kaiser as kaiser_shape
-from torchlab._core.tensor import strided
 
 __all__ = [
     "bartlett",

@@ -35,6 +35,7 @@ from torchlab.autograd import gradcheck, gradgradcheck
 OPS = declared()
 POINTWISE = ("unary", "binary", "pointwise")
 
+
 def _ids(ops: list[Op]) -> Any:
     return pytest.mark.parametrize("op", ops, ids=[f"{op.name}.{op.overload}" for op in ops])
 

@@ -11,10 +11,11 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout as layouts
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import as_device
+from torchlab._core.formats import channels_last, channels_last_3d
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import AccumulateGrad, storage_of
-from torchlab._core.tensor import Tensor, channels_last, channels_last_3d
+from torchlab._core.tensor import Tensor
 
 
 def make_subclass(

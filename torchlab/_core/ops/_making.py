@@ -8,15 +8,10 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.device import AWAY
 from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.formats import channels_last, channels_last_3d, preserve_format
 from torchlab._core.kind import kind
 from torchlab._core.tape import TLS
-from torchlab._core.tensor import (
-    Tensor,
-    channels_last,
-    channels_last_3d,
-    preserve_format,
-    strides_of,
-)
+from torchlab._core.tensor import Tensor, strides_of
 
 _new = object.__new__
 _facts: dict[dt.dtype, tuple[Any, Any]] = {}  # default type → (NumPy dtype, kind)

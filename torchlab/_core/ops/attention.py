@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from torchlab._core import layout
+from torchlab._core.attention_backends import check_allowed
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import grad_enabled
@@ -201,6 +202,7 @@ def scaled_dot_product_attention(
     scale: 1 / √E unless given. enable_gqa: fewer heads of key and value, each for several of query.
     """
     _check(query, key, value, attn_mask, is_causal)
+    check_allowed(query._k.device.type == "cpu")
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if scale is None:

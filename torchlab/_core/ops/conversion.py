@@ -19,18 +19,16 @@ from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops._making import format_strides
-from torchlab._core.ops.kernels import before_ints, copy_into
-from torchlab._core.tape import TLS, edge_of
-from torchlab._core.tensor import (
-    Parameter,
-    Tensor,
+from torchlab._core.formats import (
     channels_last,
     channels_last_3d,
     contiguous_format,
     preserve_format,
-    strides_of,
 )
+from torchlab._core.ops._making import format_strides
+from torchlab._core.ops.kernels import before_ints, copy_into
+from torchlab._core.tape import TLS, edge_of
+from torchlab._core.tensor import Parameter, Tensor, strides_of
 
 _new = object.__new__
 

@@ -18,10 +18,10 @@ from torchlab._core.dispatch.factories import fresh, told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.formats import strided
+from torchlab._core.formats import preserve_format, strided
 from torchlab._core.ops._data import array_of, from_array
 from torchlab._core.ops._making import finish, format_strides, into_out, plain, sizes_of
-from torchlab._core.tensor import Tensor, preserve_format
+from torchlab._core.tensor import Tensor
 
 _cpu = devices.cpu
 
@@ -437,7 +437,8 @@ def tensor(
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use"
-            " sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than"
+            " sourceTensor.detach().clone() or"
+            " sourceTensor.detach().clone().requires_grad_(True), rather than"
             " torch.tensor(sourceTensor).",
             stacklevel=2,
         )

@@ -76,7 +76,7 @@ def _approximation(approximate: str) -> bool:
 def gelu(xp: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
     """x·Φ(x), Φ the normal distribution function; `approximate="tanh"`: the usual tanh formula."""
     if x.dtype.kind in "iubc":
-        raise NotImplementedError(f"\"GeluKernelImpl\" not implemented for {x.dtype.name}")
+        raise NotImplementedError(f'"GeluKernelImpl" not implemented for {x.dtype.name}')
     formula = _gelu_tanh if _approximation(approximate) else _gelu_erf
     if xp is not np or x.size <= _BLOCK or not x.flags.c_contiguous:
         return xp.multiply(formula(xp, x), x.dtype.type(0.5), out=out)

@@ -10,8 +10,9 @@ from typing import Any
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.dispatch.op import face
+from torchlab._core.formats import contiguous_format
 from torchlab._core.tape import geometry, storage_of
-from torchlab._core.tensor import Tensor, contiguous_format, strides_of
+from torchlab._core.tensor import Tensor, strides_of
 
 NUMBERS = (bool, int, float, complex)
 

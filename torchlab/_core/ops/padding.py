@@ -12,9 +12,9 @@ import numpy as np
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import Op, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.formats import contiguous_format
 from torchlab._core.ops._places import format_strides, in_order
 from torchlab._core.ops.kernels import number
-from torchlab._core.tensor import contiguous_format
 
 
 def _pairs(pad: Any, ndim: int) -> list[tuple[int, int]]:

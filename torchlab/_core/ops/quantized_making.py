@@ -14,6 +14,7 @@ from torchlab._core.device import cpu, device
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import contiguous_format
 from torchlab._core.ops._making import format_strides
 from torchlab._core.ops._quantized import (
     FLOAT_QPARAMS,
@@ -31,7 +32,7 @@ from torchlab._core.ops._quantized import (
     quantized,
     values_of,
 )
-from torchlab._core.tensor import Tensor, contiguous_format
+from torchlab._core.tensor import Tensor
 
 
 def _need_float(x: Any, words: str) -> None:

@@ -19,11 +19,12 @@ from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.layout import broadcast_shapes
 from torchlab._core.ops._making import finish, into_out, sizes_of
 from torchlab._core.tape import edge_of
-from torchlab._core.tensor import Tensor, contiguous_format, preserve_format
+from torchlab._core.tensor import Tensor
 
 
 def generator_of(generator: Any) -> Generator:

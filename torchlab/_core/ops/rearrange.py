@@ -15,8 +15,9 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.formats import contiguous_format
 from torchlab._core.ops._places import copied, elements, format_strides
-from torchlab._core.tensor import Tensor, contiguous_format
+from torchlab._core.tensor import Tensor
 
 
 def _like(a: Any, *rest: Any) -> Any:

@@ -17,11 +17,12 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.ops._places import elements
 from torchlab._core.tape import AccumulateGrad, edge_of, storage_of
-from torchlab._core.tensor import Tensor, contiguous_format, preserve_format, strides_of
+from torchlab._core.tensor import Tensor, strides_of
 
 # ---- filling ------------------------------------------------------------------------------------
 

@@ -18,9 +18,10 @@ from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.compute import alias as alias_of
 from torchlab._core.dispatch.op import Op, composite, face, view
 from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.formats import contiguous_format
 from torchlab._core.kind import kind
 from torchlab._core.tape import geometry, storage_of
-from torchlab._core.tensor import Tensor, contiguous_format, strides_of
+from torchlab._core.tensor import Tensor, strides_of
 
 as_strided_np = np.lib.stride_tricks.as_strided
 

@@ -16,8 +16,9 @@ from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.generate.source import compile_source
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import contiguous_format
 from torchlab._core.ops._places import elements
-from torchlab._core.tensor import contiguous_format, strides_of
+from torchlab._core.tensor import strides_of
 
 
 def _like(a: Any, *rest: Any) -> Any:

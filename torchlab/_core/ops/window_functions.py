@@ -13,8 +13,8 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import face
+from torchlab._core.formats import strided
 from torchlab._core.ops._tapers import cosine_sum, kaiser, sampled, triangle
-from torchlab._core.tensor import strided
 
 
 def _window(

@@ -12,4 +12,12 @@ from torchlab.nn.dropout import (
 )
 from torchlab.nn.dropout import _Dropout as _DropoutNd
 
-__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "_DropoutNd"]
+__all__ = [
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+    "_DropoutNd",
+]

@@ -1,4 +1,4 @@
-"""`torch.nn.modules.linear_cross_entropy_options`: options of linear_cross_entropy, under PyTorch's path."""
+"""`torch.nn.modules.linear_cross_entropy_options`: the class under PyTorch's path."""
 
 from __future__ import annotations
 

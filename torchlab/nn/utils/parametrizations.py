@@ -166,9 +166,7 @@ class _Orthogonal(Module):
     ) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
-            raise ValueError(
-                "The householder parametrization does not support complex tensors."
-            )
+            raise ValueError("The householder parametrization does not support complex tensors.")
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
         self.use_trivialization = use_trivialization
@@ -217,9 +215,10 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley "
                     "parametrizations when use_trivialization=False."
                 )
-            a, _ = aten.geqrf(q)
-            d = aten.diagonal(a, 0, -2, -1)
-            signs = aten.where(d == 0, aten.ones_like(d), aten.sign(d))
+            a, tau = aten.geqrf(q)
+            signs = aten.sign(aten.diagonal(a, 0, -2, -1))
+            # Where LAPACK left a reflection out, `forward` has one: turned once more.
+            signs = aten.where(tau == 0, -signs, signs)
             a = aten.diagonal_scatter(a, signs, 0, -2, -1)
             return aten.transpose(a, -2, -1) if wide else a
         if n == k:

@@ -12,7 +12,7 @@ import numpy as np
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.dtype import float16, float32, float64, int8, int16, int32, int64, uint8
-from torchlab._core.tensor import Tensor
+from torchlab._core.tensor import Tensor, contiguous_format
 
 
 class PackedSequence_(NamedTuple):
@@ -274,7 +274,8 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     if not batch_first:
         padded_sequences = aten.transpose(padded_sequences, 0, 1)
     own = lengths.tolist()
-    return [s[:n] for s, n in zip(aten.unbind(padded_sequences, 0), own, strict=False)]
+    pairs = zip(aten.unbind(padded_sequences, 0), own, strict=False)
+    return [aten.clone(s[:n], memory_format=contiguous_format) for s, n in pairs]
 
 
 def pack_sequence(sequences: list[Any], enforce_sorted: bool = True) -> PackedSequence:

@@ -72,20 +72,14 @@ def spectral_norm(
     Raises RuntimeError the second time."""
     if _find(module, name) is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-    hook = SpectralNorm(
-        name, n_power_iterations, default_dim(module) if dim is None else dim, eps
-    )
+    hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     weight = module._parameters[name]
     if weight is None:
-        raise ValueError(
-            f"`SpectralNorm` cannot be applied as parameter `{name}` is None"
-        )
+        raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
     shape = hook.matrix(weight.detach()).shape
     with no_grad():
         u, v = (
-            F.normalize(
-                aten.normal_(aten.new_empty(weight.detach(), (n,)), 0, 1), dim=0, eps=eps
-            )
+            F.normalize(aten.normal_(aten.new_empty(weight.detach(), (n,)), 0, 1), dim=0, eps=eps)
             for n in shape
         )
     del module._parameters[name]
