@@ -366,6 +366,11 @@ def _host(self: Any, what: str) -> Any:
 def item(self: Any) -> Any:
     """The one element as a Python number."""
     a = self._a
+    if self._k.fast and not SLOW:
+        try:
+            return a.item()
+        except ValueError:
+            pass  # more elements than one: said below
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
     if SLOW and (seen := told("_local_scalar_dense", locals())) is not None:

@@ -98,7 +98,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
         *layout.view(shape, strides, _sizes(size), op="view"),
         off,
     ),
-    inline=("k.contiguous", "self._a.reshape(size)", "k"),
+    inline=("k.fast", "self._a.reshape(size)", "k"),
     grad_name="ViewBackward0",
     vjp={"self": "reshape(g, self.shape)"},
 )
@@ -115,7 +115,7 @@ def _view_rule(shape: Any, strides: Any, size: Any) -> Any:
 def view_face(self: Any, size: Any = None, *more: Any, dtype: Any = None) -> Any:
     """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
     if more and dtype is None:  # the usual call comes first
-        return (_view_call or _ready())(self, (size, *more))
+        return _view(self, (size, *more))
     if dtype is None:
         if isinstance(size, dt.dtype):
             return view_dtype(self, size)
@@ -123,17 +123,14 @@ def view_face(self: Any, size: Any = None, *more: Any, dtype: Any = None) -> Any
             raise TypeError("view() received no arguments: give the sizes, or a dtype")
         elif not isinstance(size, (tuple, list)):
             size = (size,)
-        return (_view_call or _ready())(self, tuple(size))
+        return _view(self, tuple(size))
     return view_dtype(self, dtype)
 
 
-_view_call: Any = None
-
-
-def _ready() -> Any:
-    global _view_call
-    _view_call = view_.call
-    return _view_call
+def _view(self: Any, size: Any) -> Any:
+    """Replaced by the generated call when first used."""
+    globals()["_view"] = view_.call
+    return view_.call(self, size)
 
 
 def view_dtype(self: Any, dtype: Any) -> Any:

@@ -341,7 +341,7 @@ def _view(op: Any, variant: str) -> str:
     if op.inline:
         condition, expression, same = op.inline
         lines += [
-            f"if k.plain and {condition}:",
+            "if k.fast:" if condition == "k.fast" else f"if k.plain and {condition}:",
             "    try:",
             f"        r = {expression}",
             f"        rk = {same or kind}",

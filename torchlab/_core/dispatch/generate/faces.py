@@ -117,6 +117,8 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
         shown, lines = names.accept(shown, f"FN_{key}", f.name)
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     many = starred and len(parameters) < 3 and variant == "function"  # of tensors, not sizes
+    if f.name.startswith("__"):  # an operator of Python's: hot, and never called by keyword
+        return body
     if not lines and not many and (starred or len(parameters) < 2):
         return body
     env = {
