@@ -47,6 +47,7 @@ class Op:
         "promote",
         "public",
         "varargs",
+        "instead",
         "autocast",
         "grad_name",
         "namespace",
@@ -79,6 +80,7 @@ class Op:
         promote: str = "default",
         public: bool = True,
         varargs: bool = False,
+        instead: Any = None,
         autocast: str | None = None,
         grad_name: str | None = None,
         namespace: str = "aten",
@@ -108,6 +110,8 @@ class Op:
         self.promote = promote
         self.public = public
         self.varargs = varargs
+        # the method's other meaning: (name of a keyword, its type, what a call with it does)
+        self.instead = instead
         self.autocast = autocast
         self.grad_name = grad_name
         self.namespace = namespace

@@ -91,9 +91,18 @@ def _sizes(size: Any) -> tuple[int, ...]:
     return tuple(int(x) for x in size) if not isinstance(size, int) else (size,)
 
 
+def _as_type(self: Any, size: Any, dtype: Any) -> Any:
+    """`x.view(dtype)`: the same bytes read as another type."""
+    if size is None and dtype is None:
+        raise TypeError("view() received no arguments: give the sizes, or a dtype")
+    return view_dtype(self, dtype or size)
+
+
 @view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-    public=False,
+    varargs=True,
+    instead=("dtype", dt.dtype, _as_type),
+    spaces=(),
     meta=lambda shape, strides, off, size: (
         *layout.view(shape, strides, _sizes(size), op="view"),
         off,
@@ -109,28 +118,6 @@ def view_(xp: Any, a: Any, size: Any) -> Any:
 
 def _view_rule(shape: Any, strides: Any, size: Any) -> Any:
     return layout.view(shape, strides, size, op="view")
-
-
-@face("view", spaces=())
-def view_face(self: Any, size: Any = None, *more: Any, dtype: Any = None) -> Any:
-    """`x.view(*shape)`, or `x.view(dtype)`: the same bytes read as another type."""
-    if more and dtype is None:  # the usual call comes first
-        return _view(self, (size, *more))
-    if dtype is None:
-        if isinstance(size, dt.dtype):
-            return view_dtype(self, size)
-        elif size is None:
-            raise TypeError("view() received no arguments: give the sizes, or a dtype")
-        elif not isinstance(size, (tuple, list)):
-            size = (size,)
-        return _view(self, tuple(size))
-    return view_dtype(self, dtype)
-
-
-def _view(self: Any, size: Any) -> Any:
-    """Replaced by the generated call when first used."""
-    globals()["_view"] = view_.call
-    return view_.call(self, size)
 
 
 def view_dtype(self: Any, dtype: Any) -> Any:

@@ -43,6 +43,13 @@ def call(op: Any, variant: str) -> Any:
         alone = f"type({n}) is not tuple and type({n}) is not Size"
         alone = "" if op.schema.arguments[1].has_default else f" or {alone}"
         lines.append(f"    if more{alone}:")
+        if op.instead:
+            keyword, _, _ = op.instead
+            lines.append(
+                f"        if {keyword} is not None or {n} is None"
+                f" or type({n}) is OTHER_{ident(op)}:"
+            )
+            lines.append(f"            return INSTEAD_{ident(op)}(self, {n}, {keyword})")
         lines.append(f"        {n} = {n} if type({n}) is list and not more else ({n}, *more)")
     if variant != "core":
         lines.append("    if SLOW:")
@@ -60,6 +67,8 @@ def call(op: Any, variant: str) -> Any:
         lines.append(indent(body, 4))
     env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
     env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
+    if op.instead:
+        env[f"OTHER_{ident(op)}"], env[f"INSTEAD_{ident(op)}"] = op.instead[1:]
     if op.family == "binary":
         env[f"PLANS_{ident(op)}"] = op._cache.setdefault("plans", {})
     if op.vjp:
@@ -122,7 +131,10 @@ def signature(op: Any, variant: str) -> list[str]:
             name = "input"
         if i == 1 and op.varargs and variant == "method":
             default = f"={a.default!r}" if a.has_default else ""
-            parts += [name + default, "*more"]  # `x.permute(1, 0)`, `x.permute(dims=(1, 0))`
+            if op.instead:  # `x.view(2, 3)`, `x.view(torch.int32)`
+                parts += [f"{name}=None", "*more", f"{op.instead[0]}=None"]
+            else:  # `x.permute(1, 0)`, `x.permute(dims=(1, 0))`
+                parts += [name + default, "*more"]
             starred = True
             continue
         if a.kwarg_only and variant == "dunder":
