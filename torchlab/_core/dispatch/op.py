@@ -117,7 +117,7 @@ class Op:
         self.namespace = namespace
         self.half = half
         self.inline = (
-            inline  # views: (condition, NumPy expression, kind of the result) for host tensors
+            inline  # views: (condition, expression, kind of the result) for the host array `a_`
         )
         self.differentiable = differentiable
         # The vjp of the in-place form where the operator itself has none: `x.ge_(y)` keeps x's type

@@ -107,7 +107,7 @@ def _as_type(self: Any, size: Any, dtype: Any) -> Any:
         *layout.view(shape, strides, _sizes(size), op="view"),
         off,
     ),
-    inline=("k.fast", "self._a.reshape(size)", "k"),
+    inline=("k.fast", "a_.reshape(size)", "k"),
     grad_name="ViewBackward0",
     vjp={"self": "reshape(g, self.shape)"},
 )
@@ -239,7 +239,7 @@ def permute(xp: Any, a: Any, dims: Any) -> Any:
 
 @view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    inline=("self._a.ndim", "self._a.swapaxes(dim0, dim1)", ""),
+    inline=("a_.ndim", "a_.swapaxes(dim0, dim1)", ""),
     meta=_layout(layout.transpose),
     vjp={"self": "transpose(g, dim0, dim1)"},
 )
@@ -277,7 +277,7 @@ def _t_rule(shape: Any, strides: Any, off: int) -> Any:
     "t(Tensor(a) self) -> Tensor(a)",
     meta=_t_rule,
     vjp={"self": "t(g)"},
-    inline=("self._a.ndim <= 2", "self._a.T", ""),
+    inline=("a_.ndim <= 2", "a_.T", ""),
 )
 def t(xp: Any, a: Any) -> Any:
     """The transpose of a matrix; vectors stay."""

@@ -353,6 +353,7 @@ def _view(op: Any, variant: str) -> str:
     if op.inline:
         condition, expression, same = op.inline
         lines += [
+            "a_ = self._a",
             "if k.fast:" if condition == "k.fast" else f"if k.plain and {condition}:",
             "    try:",
             f"        r = {expression}",
@@ -378,8 +379,8 @@ def _view(op: Any, variant: str) -> str:
             "result._s = s",
             "v = self._v",
             "if v is None:",
-            "    v = self",
-            "if s.stale or NOGRAD or type(v) is ViewMeta:",
+            "    v = view_meta(self, s) if NOGRAD or s.stale else self",
+            "elif s.stale or NOGRAD or type(v) is ViewMeta:",
             "    v = view_meta(v, s)",
             (
                 "result._v = None" if op.name in ("detach", "_unsafe_view") else "result._v = v"
