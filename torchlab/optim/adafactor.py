@@ -25,6 +25,8 @@ class Adafactor(Optimizer):
     eps; the least scale). Raises ValueError for options out of range.
     """
 
+    __module__ = "torchlab.optim"  # as in PyTorch: files name it so
+
     def __init__(
         self,
         params: Any,

@@ -28,6 +28,8 @@ class Muon(Optimizer):
     and for a parameter that is no matrix.
     """
 
+    __module__ = "torchlab.optim"  # as in PyTorch: files name it so
+
     def __init__(
         self,
         params: Any,
