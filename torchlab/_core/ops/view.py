@@ -95,6 +95,8 @@ def _as_type(self: Any, size: Any, dtype: Any) -> Any:
     """`x.view(dtype)`: the same bytes read as another type."""
     if size is None and dtype is None:
         raise TypeError("view() received no arguments: give the sizes, or a dtype")
+    if size is not None and dtype is not None:
+        raise TypeError(f"view() received sizes {size} and a dtype {dtype}: give one of them")
     return view_dtype(self, dtype or size)
 
 

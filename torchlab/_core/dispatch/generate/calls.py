@@ -39,18 +39,7 @@ def call(op: Any, variant: str) -> Any:
             lines.append("    if out is not None:")
             lines.append(f"        return OUT_{ident(op)}({every}, out=out)")
     if op.varargs and variant == "method":
-        n = op.schema.arguments[1].name
-        alone = f"type({n}) is not tuple and type({n}) is not Size"
-        alone = "" if op.schema.arguments[1].has_default else f" or {alone}"
-        lines.append(f"    if more{alone}:")
-        if op.instead:
-            keyword, _, _ = op.instead
-            lines.append(
-                f"        if {keyword} is not None or {n} is None"
-                f" or type({n}) is OTHER_{ident(op)}:"
-            )
-            lines.append(f"            return INSTEAD_{ident(op)}(self, {n}, {keyword})")
-        lines.append(f"        {n} = {n} if type({n}) is list and not more else ({n}, *more)")
+        lines += _sizes_one_by_one(op)
     if variant != "core":
         lines.append("    if SLOW:")
         as_method = "" if variant == "function" else ", True"
@@ -90,6 +79,24 @@ def call(op: Any, variant: str) -> Any:
     fn.__module__ = "torchlab"
     fn.op = op
     return names.shown(fn, key) if other else fn
+
+
+def _sizes_one_by_one(op: Any) -> list[str]:
+    """`x.view(2, 3)` and `x.view((2, 3))` are one; `x.view(torch.int32)` is `op.instead`'s."""
+    a, i = op.schema.arguments[1], ident(op)
+    n, lines = a.name, ["    if more:"]
+    if op.instead:
+        keyword = op.instead[0]
+        other = f"        if {keyword} is not None%s or type({n}) is OTHER_{i}:"
+        away = f"            return INSTEAD_{i}(self, {n}, {keyword})"
+        lines += [f"        if {keyword} is not None:", away.replace(f" {n},", f" ({n}, *more),")]
+    lines.append(f"        {n} = ({n}, *more)")
+    if not a.has_default:
+        lines.append(f"    elif type({n}) is not tuple and type({n}) is not Size:")
+        if op.instead:
+            lines += [other % f" or {n} is None", away]
+        lines.append(f"        {n} = {n} if type({n}) is list else ({n},)")
+    return lines
 
 
 def _takes_other_names(op: Any, variant: str) -> bool:
@@ -377,17 +384,24 @@ def _view(op: Any, variant: str) -> str:
             "result._a = r",
             f"result._k = {kind}",
             "result._s = s",
+            "result._g = result._e = None",
             "v = self._v",
+        ]
+        bare = op.name in ("detach", "_unsafe_view")  # they never get their base's history
+        if op.vjp and not bare:  # nothing to remember: by far the most calls
+            lines += [
+                "if self._e is None and not s.stale and not NOGRAD and type(v) is not ViewMeta:",
+                "    result._v = self if v is None else v",
+                "    return result",
+            ]
+        lines += [
             "if v is None:",
             "    v = view_meta(self, s) if NOGRAD or s.stale else self",
             "elif s.stale or NOGRAD or type(v) is ViewMeta:",
             "    v = view_meta(v, s)",
-            (
-                "result._v = None" if op.name in ("detach", "_unsafe_view") else "result._v = v"
-            ),  # never gets its base's history
-            "result._g = result._e = None",
+            "result._v = None" if bare else "result._v = v",
         ]
-        if op.vjp:
+        if op.vjp and bare:
             lines += ["if self._e is None and not s.stale:", "    return result"]
     if op.vjp:
         lines += _edges(op)
