@@ -34,6 +34,7 @@ python_out: list[Any] = []
 python_ask: list[Any] = []
 dispatch_handlers: list[Any] = []
 maker_told: list[Any] = []  # torchlab._core.dispatch.factories: a maker called on a wrapper
+innermost: list[Any] = []  # torchlab._core.dispatch.levels: the innermost transform's wrapper
 composed: list[Any] = []  # torchlab._core.dispatch.composed: calls in PyTorch's operators
 
 
@@ -230,7 +231,10 @@ def _without_functions(op: Any, args: tuple[Any, ...]) -> Any:
     """Below `__torch_function__`: composites run their body on the tensors as they are."""
     TLS.subclasses_off += 1
     try:
-        result = composed[0](op, args)
+        inner = innermost[0](args)
+        if inner is not None and type(inner).whole(op):  # Note [Levels]
+            return python_key[0](op, args)
+        result = NotImplemented if inner is not None else composed[0](op, args)
         if result is not NotImplemented:
             return result
         return op.decompose(*args) if op.family == "composite" else python_key[0](op, args)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch import arrivals, modes, registry
+from torchlab._core.dispatch import arrivals, levels, modes, registry
 from torchlab._core.dispatch.compute import view_meta
 from torchlab._core.dispatch.generate.record import record_call
 from torchlab._core.dispatch.generate.source import NAMESPACE
@@ -75,8 +75,12 @@ def call(op: Any, args: tuple[Any, ...]) -> Any:
     above = op._cache.get("above")
     if above is not None:  # an operator of the user's: its definition does the tape's part
         return above(args, lambda given: below(*arrivals.arrival(op, given)[:3]))
-    overload, told, named, back = arrivals.arrival(op, args)
-    result = back(below(overload, told, named))
+    inner = levels.innermost(args)
+    if inner is not None:  # Note [Levels]: what it wraps has tapes of its own
+        result = levels.hand_over(inner, "run", op, args)
+    else:
+        overload, told, named, back = arrivals.arrival(op, args)
+        result = back(below(overload, told, named))
     returns = op.schema.returns
     if op.family == "view":
         _link_views(args[0], result)
@@ -103,6 +107,9 @@ def recorded(op: Any) -> Any:
 
 def below(overload: OpOverload, args: Any, kwargs: Any) -> Any:
     """Ask the handlers with the tape off."""
+    inner = levels.innermost((*args, *kwargs.values()))
+    if inner is not None:
+        return levels.hand_over(inner, "run_overload", overload, args, kwargs)
     was = TLS.grad
     if was:
         TLS.grad = False
@@ -241,6 +248,11 @@ def write(op: Any, args: tuple[Any, ...]) -> Any:
 
 def write_told(op: Any, args: tuple[Any, ...]) -> None:
     """The write itself: handlers are asked."""
+    inner = levels.innermost(args)
+    if inner is not None:
+        levels.hand_over(inner, "run_inplace", op, args)
+        NAMESPACE["wrote"](args[0])
+        return
     overload, told, named, _ = arrivals.arrival(op, args, "inplace")
     t = args[0]
     s = storage_of(t)

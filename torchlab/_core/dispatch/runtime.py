@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, modes, python_key, writes
+from torchlab._core.dispatch import compute, levels, modes, python_key, writes
 from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
@@ -41,6 +41,8 @@ NAMESPACE.update(
     Storage=Storage,
     ViewMeta=ViewMeta,
     edge_of=edge_of,
+    edge_at=levels.edge_at,
+    top_level=levels.top_level,
     save=save,
     save_output=save_output,
     unpack=unpack,

@@ -264,13 +264,20 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not NOGRAD or TLS.grad:
-        # What has no derivative may read anything.
-        read = () if getattr(op, "promote", "") == "bool" else inputs
+        read = () if _never_recorded(op) else inputs
         if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*read, out)):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic"
                 " differentiation, but one of the arguments requires grad."
             )
+
+
+def _never_recorded(op: Any) -> bool:
+    """Whether nobody declared a derivative: such an operator may read anything with `out=`."""
+    vjp = getattr(op, "vjp", op)
+    if not vjp:
+        return op.family != "composite"
+    return vjp is not op and all(str(f).startswith("no_derivative_of(") for f in vjp.values())
 
 
 def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
@@ -303,10 +310,10 @@ exotic_delivered: list[Any] = []
 
 def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     tensors = [x for x in operands if isinstance(x, Tensor)]
+    refuse_numbers(op, operands)
     prepare_out(op, out, tensors)
     if out._exotic:  # Note [Exotic tensors]
         return exotic_out[0](op, (*operands, *values), out)
-    refuse_numbers(op, operands)
     result = result_dtypes(op, operands)[1]
     if op.name in _UNCONVERTED and result is not out._k.dtype:
         raise RuntimeError(f"{op.name}: Found dtype {out.dtype} of out but expected {result}")

@@ -14,13 +14,14 @@ def record_call(op: Any) -> Any:
     `result` is one tensor, or the sequence of the results."""
     i = ident(op)
     p = nodes.plan(op)
-    names = [a.name for a in op.schema.arguments]
-    lines = [f"def record({''.join(n + ', ' for n in names)}results):"]
+    names = "".join(a.name + ", " for a in op.schema.arguments)
+    lines = [f"def record({names}results):", f"    top_ = top_level(({names}))"]
     for t in p.targets:
         if t in p.lists:
-            lines.append(f"    e_{t} = [edge_of(y) if isinstance(y, T) else None for y in {t}]")
+            edges = f"[edge_at(top_, y) if isinstance(y, T) else None for y in {t}]"
+            lines.append(f"    e_{t} = {edges}")
         else:
-            lines.append(f"    e_{t} = edge_of({t}) if isinstance({t}, T) else None")
+            lines.append(f"    e_{t} = edge_at(top_, {t}) if isinstance({t}, T) else None")
     need = " or ".join(
         f"any_edge(e_{t})" if t in p.lists else f"e_{t} is not None" for t in p.targets
     )

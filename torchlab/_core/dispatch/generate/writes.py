@@ -34,7 +34,9 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     ]
     fast = _fast_lines(op)
     lines = [f"    grad = prepare_write(OP_{i}, self, ({others}))"]
-    if not told:
+    if told:  # Note [Levels]
+        lines.append(f"    top_ = top_level(({''.join(n + ', ' for n in names)}))")
+    else:
         lines = [*fast, *lines]
     writer = "elementwise_into" if op.family in ("unary", "binary", "pointwise") else "general_into"
     if not told:
@@ -87,6 +89,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     if told:
         text = "\n".join([core, *lines]) + "\n"
         text = text.replace("save_output(", "keep_output(node_, ").replace(" save(", " keep(")
+        text = text.replace(" edge_of(", " edge_at(top_, ")
         return compile_source(title + " told", text.replace("(save(", "(keep("), env, name)
     env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
     body = [*fast, *odd, *lines[len(fast) :]]
