@@ -108,6 +108,7 @@ def format_tensor(
     is_parameter: bool = False,
     prefix: str = "tensor",
     shape: Sequence[int] | None = None,
+    tangent: str | None = None,
 ) -> str:
     """What `repr(tensor)` shows.
 
@@ -140,6 +141,8 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     text = _with_suffixes(opening + body, suffixes, indent, options.linewidth)
     return f"Parameter containing:\n{text}" if is_parameter else text
 

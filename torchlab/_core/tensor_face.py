@@ -15,13 +15,14 @@ from torchlab._core import dtype as dt
 from torchlab._core import legacy, storages
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu
-from torchlab._core.dispatch import asking, modes, python_key, wrappers
+from torchlab._core.dispatch import asking, levels, modes, python_key, wrappers
+from torchlab._core.dispatch.duals import Dual
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import cpu_kind
 from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage
 from torchlab._core.printing import format_tensor
-from torchlab._core.tape import AccumulateGrad, Out, edge_of, geometry, storage_of
+from torchlab._core.tape import AccumulateGrad, LeafRef, Out, edge_of, geometry, storage_of
 from torchlab._core.tensor import Parameter, Tensor
 
 dlpack = lazy("torchlab._core.dlpack")  # loads ctypes
@@ -37,10 +38,11 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     e = edge_of(self)
     grad_fn = None
     if e is not None and type(e) is not AccumulateGrad:
-        grad_fn = (e.node if type(e) is Out else e).name()
+        grad_fn = (e.node if type(e) is Out else e).name().rsplit("::", 1)[-1]
     meta = self._k.device.type == "meta"
     array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
-    prefix = "tensor" if type(self) in (Tensor, Parameter) else type(self).__name__
+    named = type(self) not in (Tensor, Parameter) and not self._level
+    prefix = type(self).__name__ if named else "tensor"
     return format_tensor(
         array,
         dtype_name=str(self._k.dtype),
@@ -51,6 +53,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         is_parameter=self._is_param,
         prefix=prefix,
         shape=self._a.shape,
+        tangent=repr(self.tangent) if isinstance(self, Dual) else None,
     )
 
 
@@ -239,6 +242,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
             if parameter and value._exotic:
                 self._is_param = True
     self._a, self._k, self._s = value._a, value._k, storage_of(value)
+    if type(self._e) is AccumulateGrad and type(self._e.leaf) is LeafRef:
+        self._e.leaf = LeafRef(self)  # Note [Leaves that are gone] in tape
 
 
 def _transposed(self: Tensor) -> Tensor:
@@ -356,6 +361,8 @@ def install() -> None:
     t.__torch_function__ = classmethod(modes._default_function)
     t.__torch_dispatch__ = staticmethod(python_key.disabled)
     t.__init_subclass__ = classmethod(_prepared)
+    for cls in levels.CLASSES:  # (they were made before `_prepared`)
+        asking.prepare(cls)
     t._make_subclass = staticmethod(wrappers.make_subclass)
     t._make_wrapper_subclass = staticmethod(wrappers.make_wrapper_subclass)
     t.__repr__ = _repr

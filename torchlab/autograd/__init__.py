@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchlab._core.tape import Node
-from torchlab.autograd import graph
+from torchlab.autograd import forward_ad, functional, graph, tangents
 from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from torchlab.autograd.api import backward, grad
 from torchlab.autograd.function import Function
@@ -16,6 +16,8 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",

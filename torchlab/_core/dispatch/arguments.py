@@ -111,6 +111,12 @@ def check_arguments(op: Any, args: Sequence[Any], first: int = 1) -> None:
             wrong(op.name, a, i, many if a.type.list else one, v)
 
 
+def dtype_of(v: Any) -> Any:
+    """The dtype for one of Python's own types, `float` say, which may be given for it; else `v`."""
+    found = dt.of_type(v)
+    return v if found is None else found
+
+
 def check_value(name: str, argument: str, position: int, kind: str, v: Any) -> None:
     """TypeError if `v` is no `kind` ("bool", "int", "float", "str") for a function of Python's."""
     test, one, _ = _KINDS[kind]
@@ -184,6 +190,7 @@ def wrong(name: str, a: Any, i: int, wanted: str, v: Any) -> NoReturn:
 
 __all__ = [
     "MISSING",
+    "dtype_of",
     "check_arguments",
     "check_ints",
     "check_tensor",

@@ -24,6 +24,7 @@ from torchlab._core.tape import (
     Out,
     ViewMeta,
     base_of,
+    nobody,
 )
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
@@ -209,7 +210,7 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
         if op.name == "sub" and common is not dt.bool_:
             _refuse_bools(operands)
         elif op.name == "lerp":
-            _refuse_mixture(operands)
+            common = _lerp_type(operands, common)
         elif op.name == "addcdiv":
             _refuse_integer_division(operands)
         elif common.is_complex:
@@ -253,8 +254,11 @@ def _refuse_integer_division(operands: Any) -> None:
         )
 
 
-def _refuse_mixture(operands: Any) -> None:
+def _lerp_type(operands: Any, common: dt.dtype) -> dt.dtype:
+    """A number as weight takes self's type, a tensor without dimensions may change it."""
     first = operands[0]
+    if isinstance(first, Tensor) and not isinstance(operands[2], Tensor):
+        common = first.dtype
     for name, x in zip(("self", "end", "weight"), operands, strict=True):
         scalar = name == "weight" and isinstance(x, Tensor) and x._a.ndim == 0
         if (
@@ -267,8 +271,9 @@ def _refuse_mixture(operands: Any) -> None:
                 f"lerp: expected dtype {first.dtype} for `{name}` but got dtype {x.dtype}; convert"
                 " it with .to()"
             )
-    if isinstance(first, Tensor) and first._k.dtype.category < dt.FLOAT:
-        raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{first.dtype.scalar_name}'")
+    if common.category < dt.FLOAT:
+        raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{common.scalar_name}'")
+    return common
 
 
 def refuse_numbers(op: Any, operands: Any) -> None:
@@ -365,11 +370,14 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     if not all(t._k.contiguous for t in tensors):
         if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
             return exotic_into[0](op, operands, values, out)
-        if op.promote == "masked_fill":  # a row-major copy that is then filled
+        if op.promote == "masked_fill" or (op.name == "angle" and compute.is_complex):
             strides = layout.contiguous_strides(shape)
         else:
+            mask = operands[0] if op.promote == "where" else None
             strides = layout.ti_output_strides(
-                shape, [t._a.shape for t in tensors], [strides_of(t) for t in tensors]
+                shape,
+                [t._a.shape for t in tensors],
+                [_read_strides(t, t._k.dtype if t is mask else compute) for t in tensors],
             )
     if dev.type == "meta":
         return _meta(shape, result, dev, strides)
@@ -444,6 +452,13 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         made._a[...] = r
         return made
     return wrap_on(r, dev, result)
+
+
+def _read_strides(t: Tensor, dtype: dt.dtype) -> Any:
+    """The strides in which a kernel meets the operand: those of a copy if it must be converted."""
+    if t._k.dtype is dtype:
+        return strides_of(t)
+    return layout.empty_like_strides(t._a.shape, strides_of(t))
 
 
 def _run(op: Any, dtype: dt.dtype, kernel: Any, arguments: Any, named: Any) -> Any:
@@ -633,6 +648,8 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
     backend = base.backend(dev)
     half = next((t._k.dtype for t in tensors if t._k.dtype in _HALF), None) if op.half else None
     if half is not None and op.name in _ONE_DTYPE and any(t._k.dtype is not half for t in tensors):
+        if op.name == "bmm" and any(not t._a.size for t in tensors):  # it asks its kernel alone
+            return wrap_on(op.kernel(backend.xp, *[t._a for t in tensors]), dev)
         kinds = " and ".join(str(t._k.dtype) for t in tensors)  # the kernel sees float32 only
         raise RuntimeError(f"{op.name}: expected all operands to have the same dtype, not {kinds}")
     arrays = [_array(x, half is not None) for x in args]
@@ -688,7 +705,7 @@ def attach_outputs(node: Any, results: Any) -> None:
         outs.append((t._a.shape, t._k))
         if t._k.differentiable and (used is None or i in used):
             t._e = Out(node, i)
-    node.outs = outs
+    node._outs = outs
     node.shape = node.k = None
 
 
@@ -728,11 +745,7 @@ def view_leaf(t: Tensor) -> None:
     base_tensor = base_of(t)
     if base_tensor is not None and base_tensor._e is not None and not TLS.inference:
         t._e = AccumulateGrad(t)
-        t._e.leaf = _nobody
-
-
-def _nobody() -> None:
-    return None
+        t._e.leaf = nobody
 
 
 def meta_view(op: Any, t: Tensor, *values: Any) -> Any:

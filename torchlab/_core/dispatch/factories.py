@@ -27,9 +27,7 @@ _AT = "*, Generator? generator=None"
 
 
 def _sizes(p: dict[str, Any]) -> tuple[Any, ...]:
-    size = p["size"]
-    if isinstance(size, int):
-        size = (size,)
+    size = (p["size"], *p.get("more", ()))
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
     return (list(size),)
@@ -207,11 +205,20 @@ def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
     return run
 
 
+drawn: list[Any] = []  # torchlab._core.dispatch.batching.random: random numbers inside vmap
+
+
 def told(name: str, parameters: dict[str, Any]) -> Any:
     """What the thread's modes make of a call, and wrappers among its arguments; None if there are
     none of either."""
     if TLS.function_modes:
         return _ask_function_mode(name, parameters)
+    for draw in drawn:
+        seen = draw(name, parameters)
+        if seen is not NotImplemented:
+            return seen
+    if name not in _READ:  # PyTorch makes it of several operators
+        return None
     read, kind = _READ[name]
     args = read(parameters)
     if not modes.dispatched() and not modes.dispatch_handlers[0](args):

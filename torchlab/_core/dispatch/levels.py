@@ -35,17 +35,20 @@ from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor, strides_of
 
+CLASSES: list[type[Level]] = []
+
 
 class Level(Tensor):
     """The base of the hidden classes of wrappers. `_level` is the transform's number."""
 
-    __slots__ = ("_level",)
-    _level: int  # type: ignore[misc]
+    __slots__ = ()  # (a tensor may become one by a write, so the layout is Tensor's)
+    _level: int
     __torch_function__ = modes.disabled_function  # type: ignore[assignment]
 
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = "Tensor"
         cls.__module__ = Tensor.__module__
+        CLASSES.append(cls)
 
     @classmethod
     def run(cls, op: Any, args: tuple[Any, ...], level: int) -> Any:
@@ -65,6 +68,14 @@ class Level(Tensor):
     @classmethod
     def lift(cls, x: Tensor, level: int) -> Any:
         """`x`, of a lower level, as a wrapper of this one: a constant."""
+        raise NotImplementedError
+
+    def each(self, fn: Callable[[Tensor], Tensor]) -> Any:
+        """A wrapper like this of `fn` of what it holds, a view of it."""
+        raise NotImplementedError
+
+    def take(self, other: Any) -> None:
+        """Hold from now on what `other`, of the same class, holds."""
         raise NotImplementedError
 
     @classmethod
@@ -142,6 +153,7 @@ class Levels(threading.local):
 
     def __init__(self) -> None:
         self.running: list[type[Level]] = []
+        self.duals: dict[int, dict[int, Any]] = {}  # level → weak references, by id
 
     def enter(self, cls: type[Level]) -> int:
         """Begin a transform with wrappers of `cls`; its level."""
@@ -179,6 +191,6 @@ def lifted(x: Tensor) -> Tensor:
 modes.innermost.append(innermost)
 
 __all__ = [
-    "LEVELS", "Level", "Levels", "again", "edge_at", "hand_over", "innermost", "lifted", "mapped",
-    "top_level", "wrapper",
+    "CLASSES", "LEVELS", "Level", "Levels", "again", "edge_at", "hand_over", "innermost", "lifted",
+    "mapped", "top_level", "wrapper",
 ]  # fmt: skip

@@ -299,14 +299,16 @@ def face(
     py: tuple[str, ...] = (),
     out: bool = False,
     autocast: str | None = None,
+    kind: type[Face] = Face,
 ) -> Callable[[Any], Face]:
     """Let the decorated function be what users call under `name`; it picks among operators.
     `method` says whether tensors have it, or is the method where its parameters come in another
     order. `out` gives the function (not the method) an `out=` into which the result is copied.
-    `autocast`: torchlab.amp casts what the body gets, as it does with operators."""
+    `autocast`: torchlab.amp casts what the body gets, as it does with operators. `kind`: the class
+    of the declaration."""
 
     def declare(body: Any) -> Face:
-        f = Face(name, body, method, out, autocast)
+        f = kind(name, body, method, out, autocast)
         elsewhere = bool(spaces) and "torch" not in spaces and not method
         for n in (name, *py):
             if elsewhere:

@@ -201,7 +201,7 @@ class Kept:
             return t
         t = detached(t)
         if t._k.differentiable:
-            t._e = Out(node, self.nr) if node.outs is not None else node
+            t._e = Out(node, self.nr) if node._outs is not None else node
         return t
 
 
@@ -226,7 +226,7 @@ def keep(t: Tensor) -> Any:
 def keep_output(node: Any, t: Tensor, nr: int) -> Any:
     """What a node keeps of its own result."""
     if TLS.saved_hooks:
-        return NAMESPACE["save_output"](t, nr)
+        return NAMESPACE["save_output"](node, t, nr)
     if not t._k.differentiable or (node.used is not None and nr not in node.used):
         kept = Kept(t, t, None)  # a leaf: kept as it is
     else:

@@ -107,11 +107,23 @@ def check_tape(t: Tensor, others: Any) -> None:
         )
 
 
+# PyTorch lets these write through a tensor of which several elements share a cell.
+_ON_EXPANDED = frozenset(("masked_fill", "index_put", "index_fill"))
+_MASKS = frozenset((dt.bool_, dt.uint8))
+
+
 def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> None:
     """Refuse targets whose elements share cells, and inputs that partly overlap the target."""
     if t._v is None and t._s is None or t._k.device.type == "meta":
         return
     if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
+        if op.name in _ON_EXPANDED:
+            warnings.warn(
+                f"Use of {op.name}_ on expanded tensors is deprecated. Please clone() the tensor"
+                " before performing this operation.",
+                stacklevel=4,
+            )
+            return
         raise RuntimeError(
             f"{op.name}: unsupported operation: more than one element of the written-to tensor"
             " refers to a single memory location. Please clone() the tensor before performing the"
@@ -176,7 +188,19 @@ def elementwise_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
 
 
 def check_general_into(op: Any, t: Tensor, operands: Any) -> None:
+    if "apart" in op.tags and not _fills_mask(t, *operands[1:]):
+        check_memory(op, t, ())
+        for x in modes.tensors_in(operands[1:]):
+            if x is t or x._s is not None and x._s is t._s and x._a.size:
+                check_apart(op, t, (x,))
+        return
     check_memory(op, t, operands)
+
+
+def _fills_mask(t: Tensor, indices: Any, value: Any) -> bool:
+    """Whether `t[mask] = one value` is meant, which PyTorch takes for masked_fill."""
+    given = [x for x in indices if x is not None]
+    return len(given) == 1 and given[0]._k.dtype in _MASKS and value._a.size == 1
 
 
 def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
@@ -184,6 +208,13 @@ def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
     for x in operands:
         if isinstance(x, Tensor) and x._exotic:  # Note [Exotic tensors]
             return exotic_general[0](op, t, operands, values)
+    if op.name in _TYPED_BY_OUT:  # x.cumsum_() adds in x's type
+        if values[-1] not in (None, t._k.dtype):
+            raise RuntimeError(
+                f"{op.name}_: Bad in-place call: input tensor dtype {t.dtype} and output tensor"
+                f" dtype {values[-1]} should match"
+            )
+        values = (*values[:-1], t._k.dtype)
     args, tensors, rest = [], iter(operands), iter(values)
     for a in op.schema.arguments:
         args.append(next(tensors) if a.type.base == "Tensor" else next(rest))
@@ -301,7 +332,7 @@ exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functi
 # The result of these goes into an `out` of its very type only.
 _UNCONVERTED = frozenset(
     "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical"
-    " nan_to_num lerp clamp clamp_min clamp_max _clamp_low _clamp_high".split()
+    " nan_to_num clamp clamp_min clamp_max _clamp_low _clamp_high".split()
 )
 _TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))
 exotic_out: list[Any] = []
@@ -315,7 +346,12 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     if out._exotic:  # Note [Exotic tensors]
         return exotic_out[0](op, (*operands, *values), out)
     result = result_dtypes(op, operands)[1]
-    if op.name in _UNCONVERTED and result is not out._k.dtype:
+    if op.name == "lerp":
+        weight = operands[2]
+        exact = isinstance(weight, Tensor) and weight._a.ndim > 0
+    else:
+        exact = op.name in _UNCONVERTED
+    if exact and result is not out._k.dtype:
         raise RuntimeError(f"{op.name}: Found dtype {out.dtype} of out but expected {result}")
     if op.name in _TRUTHS and out._k.dtype is not dt.bool_:
         raise RuntimeError(f"{op.name} does not support non-boolean outputs.")

@@ -208,8 +208,11 @@ def check_phase(name: str, imaginary: Any, what: str, term: str) -> None:
 
 
 def wants_gradient(*tensors: Any) -> bool:
-    """Whether a call with these tensors is going to be recorded."""
-    return (not NOGRAD or TLS.grad) and any(t.requires_grad for t in tensors)
+    """Whether a call with these tensors is going to be recorded, or is a transform's: whether what
+    a wrapper holds wants gradients is not asked."""
+    return any(t._level for t in tensors) or (
+        (not NOGRAD or TLS.grad) and any(t.requires_grad for t in tensors)
+    )
 
 
 @vjp_helper

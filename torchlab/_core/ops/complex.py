@@ -124,6 +124,8 @@ def resolve_neg(self: Any) -> Any:
 
 def _retyped(r: Any, dtype: dt.dtype) -> Any:
     """The fresh view `r` as one of `dtype`; on the meta device its strides are right already."""
+    if r._level:  # Note [Levels]
+        return r.each(lambda x: _retyped(x, dtype))
     k = kind(dtype, r._k.device)
     k = k.i if r._k.inference else k
     if isinstance(r._a, MetaArray):
@@ -354,10 +356,11 @@ def view_as_complex(self: Any) -> Any:
     """A complex view of a tensor whose last dimension is (real, imaginary)."""
     if self._a.ndim == 0 or self._a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if self._k.dtype not in (dt.float16, dt.float32, dt.float64):
+    if self._k.dtype not in (dt.float32, dt.float64):
         raise RuntimeError(
-            "view_as_complex is only supported for half, float and double tensors, but got a"
-            f" tensor of scalar type: {self._k.dtype.scalar_name}"
+            "view_as_complex is only supported for float and double tensors (there is no complex"
+            f" type of two halves), but got a tensor of scalar type: {self._k.dtype.scalar_name};"
+            " convert it with .float()"
         )
     shape, strides, offset = geometry(self)
     odd = any(x % 2 for x, n in zip(strides[:-1], shape, strict=False) if n > 1)

@@ -170,7 +170,10 @@ sigmoid = unary(
     out=False,
     public=False,
     expr="grad_output * (1 - output * output)",
-    vjp={"grad_output": "tanh_backward(g, output)", "output": "g * (-2 * output * grad_output)"},
+    vjp={
+        "grad_output": "tanh_backward(g, conj_of(output))",
+        "output": "conj_of(g) * (-2 * conj_of(output) * grad_output)",
+    },
 )
 def tanh_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
     """grad · (1 − y²)."""
@@ -188,8 +191,8 @@ def tanh_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:
     public=False,
     expr="grad_output * (1 - output) * output",
     vjp={
-        "grad_output": "sigmoid_backward(g, output)",
-        "output": "g * (grad_output * (1 - 2 * output))",
+        "grad_output": "sigmoid_backward(g, conj_of(output))",
+        "output": "conj_of(g) * (grad_output * (1 - 2 * conj_of(output)))",
     },
 )
 def sigmoid_backward(xp: Any, g: Any, y: Any, out: Any = None) -> Any:

@@ -119,7 +119,7 @@ def _fill_into(chosen: Any, t: Any, array: Any, others: tuple[Any, ...]) -> Any:
 
 @face("fill_")
 def fill_(self: Any, value: Any) -> Any:
-    """Write `value` (a number or a 0-d tensor) everywhere, also into expanded tensors."""
+    """Write `value` (a number or a 0-d tensor) everywhere; a number also into expanded tensors."""
     if (
         type(value) is float
         and -65504 <= value <= 65504  # fits every type
@@ -136,6 +136,8 @@ def fill_(self: Any, value: Any) -> Any:
         return writes.slow_inplace(chosen, fill_.body, (self, value))
     if isinstance(value, Tensor):
         _zero_dim(value._a)
+        if not self._k.contiguous and not self._exotic:
+            writes.check_memory(chosen, self, ())  # PyTorch copies a tensor, and fills in a number
         array = value._a.astype(self._k.np) if value._k.device.type != "meta" else 0
         return _fill_into(chosen, self, array, (value,))
     return _fill_into(chosen, self, fill_value(value, self._k.dtype), ())
@@ -183,6 +185,8 @@ def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str)
         self._e = e
     self._a = r._a
     self._k = r._k
+    if self._level:  # Note [Levels]
+        self.take(r)
     writes.wrote(self)
     return self
 

@@ -5,13 +5,13 @@ All three have the same body. `core` does not look at `SLOW`; the slow path call
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
+from torchlab._core.structures import structure
 from torchlab._core.tensor import Tensor
 
 _EDGE = "{0}._e if (s := {0}._s) is None or not s.stale else edge_of({0})"
@@ -41,6 +41,8 @@ def call(op: Any, variant: str) -> Any:
     if op.varargs and variant == "method":
         lines += _sizes_one_by_one(op)
     if variant != "core":
+        arguments = op.schema.arguments
+        lines += names.pythons_types([a.name for a in arguments if a.type.base == "ScalarType"])
         lines.append("    if SLOW:")
         as_method = "" if variant == "function" else ", True"
         lines.append(f"        return slow(OP_{ident(op)}, ({_all(op)}){as_method})")
@@ -94,7 +96,7 @@ def _sizes_one_by_one(op: Any) -> list[str]:
     if not a.has_default:
         lines.append(f"    elif type({n}) is not tuple and type({n}) is not Size:")
         if op.instead:
-            lines += [other % f" or {n} is None", away]
+            lines += [other % f" or {n} is None or type({n}) is type", away]
         lines.append(f"        {n} = {n} if type({n}) is list else ({n},)")
     return lines
 
@@ -123,9 +125,7 @@ def return_type(op: Any) -> Any:
     found = op._cache.get("return_type")
     if found is None:
         names = [r.name or f"result{i}" for i, r in enumerate(op.schema.returns)]
-        found = namedtuple(op.name, names)
-        found.__module__ = "torchlab.return_types"
-        op._cache["return_type"] = found
+        found = op._cache["return_type"] = structure(op.name.rstrip("_"), names)
     return found
 
 

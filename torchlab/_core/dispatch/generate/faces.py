@@ -72,6 +72,7 @@ def face(f: Any, variant: str) -> Any:
     if parameters and parameters[0].name == "self":
         body = _ask_handlers(f, parameters, shown[0]) + body
     body = names.explained(body, f.name, shown, _annotated(f.body))
+    body = "".join(x + "\n" for x in names.pythons_types(_dtypes(parameters))) + body
     key, lines = f"FN_face_{_key(f)}", []
     if others:
         shown, lines = names.accept(shown, key, f.name)
@@ -81,6 +82,10 @@ def face(f: Any, variant: str) -> Any:
     fn.__doc__ = f.doc
     fn.__module__ = "torchlab"
     return names.shown(fn, key) if lines else fn
+
+
+def _dtypes(parameters: list[inspect.Parameter]) -> list[str]:
+    return [p.name for p in parameters if p.name == "dtype"]
 
 
 def _key(f: Any) -> str:
@@ -125,7 +130,8 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
         f"FACE_{key}_default_{p.name}": p.default for p in parameters if p.default is not p.empty
     }
     env[f"FACE_body_{key}"] = body
-    head = "".join(x + "\n" for x in (f"def {f.name}({', '.join(shown)}):", *lines))
+    types = names.pythons_types(_dtypes(parameters))
+    head = "".join(x + "\n" for x in (f"def {f.name}({', '.join(shown)}):", *lines, *types))
     call = f"    return FACE_body_{key}({', '.join(passed)})\n"
     source = head + names.explained(call, f.name, shown, _annotated(written))
     fn = compile_source(f"{f.name} ({variant})", source, env, f.name)

@@ -20,10 +20,12 @@ from torchlab._core.dispatch.arguments import (
     MISSING,
     check_arguments,
     check_value,
+    dtype_of,
     explain,
     missing,
 )
 from torchlab._core.dispatch.generate.source import NAMESPACE, indent
+from torchlab._core.dtype import dtype
 
 MEANING = {"x": "input", "a": "input", "x1": "input", "x2": "other", "axis": "dim"}
 MEANING["keepdims"] = "keepdim"
@@ -119,6 +121,14 @@ def explained(lines: str, name: str, shown: list[str], parameters: Any) -> str:
     )
 
 
+def pythons_types(parameters: list[str]) -> list[str]:
+    """The lines by which a call takes `float` for a dtype, as PyTorch does."""
+    return [
+        f"    if {n} is not None and type({n}) is not DTYPE: {n} = dtype_of({n})"
+        for n in parameters
+    ]
+
+
 def by_name(fn: Any, given: dict[str, Any], named: dict[str, Any]) -> Any:
     """Call `fn` again with the arguments `named` under PyTorch's names. TypeError for names that
     mean nothing or what was given already."""
@@ -140,7 +150,9 @@ NAMESPACE.update(
     missing=missing,
     check_arguments=check_arguments,
     check_value=check_value,
+    dtype_of=dtype_of,
     explain=explain,
+    DTYPE=dtype,
 )
 
-__all__ = ["accept", "by_name", "explained", "shown", "takes_other_names"]
+__all__ = ["accept", "by_name", "explained", "pythons_types", "shown", "takes_other_names"]

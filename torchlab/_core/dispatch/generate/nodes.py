@@ -314,7 +314,7 @@ def record_lines(
     if "|" in (op.grad_name or ""):
         last = [a.name for a in op.schema.arguments if a.type.base == "Tensor"][-1]
         chosen = f"(NODE_.of_tensor if isinstance({last}, T) else NODE_)"
-    lines = [f"node_ = new({chosen})", "node_.hooks = None", "node_.seq = seq()"]
+    lines = [f"node_ = new({chosen})", "node_._hooks = None", "node_._seq = seq()"]
     edges = ", ".join(f"*e_{t}" if t in p.lists else f"e_{t}" for t in p.targets)
     lines.append(f"node_.next = ({edges},)")
     for t in p.lists:
@@ -336,7 +336,7 @@ def record_lines(
         )
         if name.startswith("result"):
             nr = name[6:] or "0"
-            value = f"save_output({name}, {nr})"
+            value = f"save_output(node_, {name}, {nr})"
         elif kinds[name].list:
             value = f"[save(x) if x is not None else None for x in {name}]"
         else:

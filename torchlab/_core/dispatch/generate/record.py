@@ -35,7 +35,7 @@ def record_call(op: Any) -> Any:
         lines += [f"    result{j} = results[{j}]" for j in range(p.outputs)]
     body = [
         x.replace("NODE_", f"N_{i}")
-        .replace("save_output(", "keep_output(node_, ")
+        .replace("save_output(", "keep_output(")
         .replace("save(", "keep(")
         for x in nodes.record_lines(op, "result")
     ]

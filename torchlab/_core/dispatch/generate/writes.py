@@ -88,7 +88,7 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     title = f"{op.qualname} (in place)"
     if told:
         text = "\n".join([core, *lines]) + "\n"
-        text = text.replace("save_output(", "keep_output(node_, ").replace(" save(", " keep(")
+        text = text.replace("save_output(", "keep_output(").replace(" save(", " keep(")
         text = text.replace(" edge_of(", " edge_at(top_, ")
         return compile_source(title + " told", text.replace("(save(", "(keep("), env, name)
     env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
