@@ -17,7 +17,7 @@ import math
 import os
 import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ _WORDS = 624
 _MASK24, _MASK53 = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
 # From here on PyTorch takes two words for an integer, so that the remainder is fair enough.
 _WIDE_RANGE = 1 << 28
+_PIECE = 1 << 15  # words in one pass
 _SMALL = 256
 _STATE = np.dtype([
     ("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("key", "<u8", (_WORDS,)),
@@ -174,18 +175,10 @@ class Generator:
             return legacy.randint(0, 2**64, n, dtype=np.uint64)
 
     def _u24(self, n: int) -> np.ndarray:
-        words = self.words(n)
-        words &= _MASK24
-        uniforms = words.astype(np.float32)
-        uniforms *= np.float32(2.0**-24)
-        return uniforms
+        return _uniforms(n, self.words, _MASK24, np.float32(2.0**-24))
 
     def _u53(self, n: int) -> np.ndarray:
-        words = self.words64(n)
-        words &= _MASK53
-        uniforms = words.astype(np.float64)
-        uniforms *= 2.0**-53
-        return uniforms
+        return _uniforms(n, self.words64, _MASK53, np.float64(2.0**-53))
 
     # Uniform
 
@@ -417,6 +410,18 @@ class Generator:
             self.set_state(before)
             self.words64(taken)
         return values.reshape(rate.shape)
+
+
+def _uniforms(n: int, words: Callable[[int], np.ndarray], mask: Any, unit: Any) -> np.ndarray:
+    """`n` numbers in [0, 1) from the low bits of words. In pieces: no second array of all the
+    words, and what a piece reads is in the cache."""
+    out = np.empty(n, type(unit))
+    for start in range(0, n, _PIECE):
+        piece = out[start : start + _PIECE]
+        bits = words(len(piece))
+        bits &= mask
+        np.multiply(bits, unit, out=piece, casting="unsafe", dtype=piece.dtype)
+    return out
 
 
 def _poisson(rate: float, uniforms: Iterator[float]) -> float:

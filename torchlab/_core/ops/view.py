@@ -8,14 +8,16 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/tensor_view.html
 from __future__ import annotations
 
 import warnings
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
-from torchlab._core.dispatch.arguments import check_ints
+from torchlab._core.dispatch.arguments import check_ints, dtype_of
 from torchlab._core.dispatch.compute import alias as alias_of
+from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.op import Op, composite, face, view
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.formats import contiguous_format
@@ -23,6 +25,7 @@ from torchlab._core.kind import kind
 from torchlab._core.tape import geometry, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
+ndarray = np.ndarray
 as_strided_np = np.lib.stride_tricks.as_strided
 
 
@@ -88,7 +91,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
                 break
         else:
             return size
-    return tuple(int(x) for x in size) if not isinstance(size, int) else (size,)
+    return (size,) if isinstance(size, int) else tuple(map(index, size))
 
 
 def _as_type(self: Any, size: Any, dtype: Any) -> Any:
@@ -97,7 +100,7 @@ def _as_type(self: Any, size: Any, dtype: Any) -> Any:
         raise TypeError("view() received no arguments: give the sizes, or a dtype")
     if size is not None and dtype is not None:
         raise TypeError(f"view() received sizes {size} and a dtype {dtype}: give one of them")
-    return view_dtype(self, dtype or size)
+    return view_dtype(self, dtype_of(dtype or size))
 
 
 @view(
@@ -320,7 +323,7 @@ squeeze_all, squeeze_dim, squeeze_dims = (
         meta=_squeeze_rule,
         public=False,
         grad_name=f"SqueezeBackward{i}",
-        vjp={"self": "reshape(g, self.shape)"},
+        vjp={"self": "unsqueeze_as(g, self.shape, None)"},
     )
     for i, text in enumerate(
         (
@@ -357,6 +360,24 @@ def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
     return relaid(xp, a, layout.unsqueeze, dim)
 
 
+_laid: dict[Any, Any] = {}  # (shape, strides in bytes, size) → the expanded layout
+
+
+def _expanded(a: Any, size: Any) -> Any:
+    """The kernel of `expand` for a contiguous host array of NumPy's own types: one look-up."""
+    key = (a.shape, a.strides, size)
+    found = _laid.get(key)
+    if found is None:
+        shape, strides = layout.expand(a.shape, elements(a), _sizes(size))
+        if len(_laid) > 4096:
+            _laid.clear()
+        found = _laid[key] = tuple(shape), tuple(x * a.itemsize for x in strides)
+    return ndarray(found[0], a.dtype, a, 0, found[1])
+
+
+NAMESPACE["expanded_array"] = _expanded
+
+
 @view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     varargs=True,
@@ -365,6 +386,7 @@ def unsqueeze(xp: Any, a: Any, dim: int) -> Any:
         *layout.expand(shape, strides, _sizes(size)),
         off,
     ),
+    inline=("k.fast", "expanded_array(a_, size)", ""),
     vjp={"self": "sum_to(g, self.shape)"},
 )
 def expand(xp: Any, a: Any, size: Any, implicit: bool) -> Any:
