@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import types
 
@@ -113,3 +114,74 @@ def test_a_loaded_pytorch_is_refused(no_torch: None, monkeypatch: pytest.MonkeyP
     with pytest.raises(ImportError, match="already imported"):
         compat.install()
     assert sys.meta_path == before
+
+
+SPAWNING = """
+import multiprocessing
+
+import torch
+import torch.nn.functional as F
+
+
+def work(x):
+    return torch.__name__, F.relu(x).tolist()
+
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.apply(work, (torch.tensor([-1.0, 2.0]),)))
+"""
+
+
+def test_spawned_processes_have_the_alias(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SPAWNING)
+    done = subprocess.run(
+        [sys.executable, "-m", "torchlab", "run", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == "('torchlab', [0.0, 2.0])", done.stderr
+
+
+FACES = """
+import torch, torch.cuda, torch.nn as nn, torch.nn.functional as F, torch.nn.parallel, torch.optim
+import torch.backends.cudnn as cudnn, torch.backends.mkldnn, torch.backends.cuda, torch.backends.mps
+import torch.distributed as dist, torch.multiprocessing as mp, torch.utils.data.distributed
+import torch.cuda.amp, torch.onnx, torch.version, torch.accelerator, torch.linalg, torch.fft
+from torch.cuda.amp import GradScaler, autocast
+from torch.nn.parallel import DataParallel, DistributedDataParallel as DDP
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.optim.lr_scheduler import StepLR
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+from torch.utils.data.dataloader import DataLoader as D2
+cudnn.benchmark = True
+torch.backends.cudnn.deterministic = True
+torch.backends.cuda.matmul.allow_tf32 = True
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+for name in ("torch.nn", "torch.backends.cudnn", "torch.cuda.amp"):
+    import sys
+    assert sys.modules[name] is sys.modules["torchlab" + name[5:]], name
+for code in ("import torch.no_such_part", "from torch import no_such_name", "torch.no_such_name",
+             "torch.cuda.no_such_name"):
+    try:
+        exec(code)
+    except (ImportError, AttributeError) as e:
+        assert "torchlab" in str(e) and "no_such" in str(e), str(e)
+    else:
+        raise SystemExit(code)
+print("fine", device)
+"""
+
+
+def test_what_programs_import(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(FACES)
+    done = subprocess.run(
+        [sys.executable, "-m", "torchlab", "run", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.startswith("fine"), done.stderr

@@ -113,6 +113,7 @@ _LAZY = {
     "set_num_interop_threads": ("torchlab._core.threads", "set_num_interop_threads"),
     "set_flush_denormal": ("torchlab._core.threads", "set_flush_denormal"),
     "ops": ("torchlab._ops", "ops"),
+    "_assert": ("torchlab.fx._symbolic_trace", "_assert"),
     "sparse_coo": ("torchlab._core.ops._sparse", "COO"),
     "sparse_csr": ("torchlab._core.ops._sparse", "CSR"),
     "sparse_csc": ("torchlab._core.ops._sparse", "CSC"),
@@ -124,6 +125,7 @@ _LAZY = {
     "per_tensor_symmetric": ("torchlab._core.ops._quantized", "PER_TENSOR_SYMMETRIC"),
     "per_channel_symmetric": ("torchlab._core.ops._quantized", "PER_CHANNEL_SYMMETRIC"),
     "per_channel_affine_float_qparams": ("torchlab._core.ops._quantized", "FLOAT_QPARAMS"),
+    "vmap": ("torchlab.func", "vmap"),
     "save": ("torchlab.serialization", "save"),
     "load": ("torchlab.serialization", "load"),
 }
@@ -157,7 +159,7 @@ def __getattr__(name: str) -> _Any:
     try:
         value = _registry.function(name)
     except AttributeError:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__config__":
             raise AttributeError(f"module 'torchlab' has no attribute '{name}'") from None
         try:
             value = importlib.import_module(f"torchlab.{name}")

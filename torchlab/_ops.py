@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torchlab._core.dispatch import arrivals, factories, overload, registry
+from torchlab._core.dispatch import arrivals, factories, modes, overload, registry
 from torchlab._core.dispatch.op import Op
 from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.ops._quantized_convolution import LIBRARY
@@ -36,6 +36,9 @@ class OpOverloadPacket:
         return list(self._found)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if modes.overriding(given):
+            return modes.ask_functions(self, given, args, kwargs)
         if self._face is not None:
             return self._face(*args, **kwargs)
         refused: Exception | None = None
@@ -109,14 +112,14 @@ def _overloads(namespace: str, name: str) -> tuple[dict[str, Any], Any]:
         declared = CUSTOM.get(namespace, {}).get(name, {})
         return {o: arrivals.overload_of(op) for o, op in declared.items()}, None
     found: dict[str, OpOverload] = {}
+    for o in arrivals.VIRTUAL.values():
+        if o._opname == name:
+            found.setdefault(o._overloadname, o)
     for o in _forms_of(name):
         found.setdefault(o._overloadname, o)
     for which in factories.overloads_of(name):
         o = factories.overload(name, which)
         found.setdefault(o._overloadname, o)
-    for o in arrivals.VIRTUAL.values():
-        if o._opname == name:
-            found.setdefault(o._overloadname, o)
     face = registry.aten.__getattr__(name) if name in registry.FACES else None
     return found, face
 

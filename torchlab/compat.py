@@ -10,7 +10,8 @@ same objects under two names, so `isinstance`, `is` and module state agree. What
 have raises ModuleNotFoundError (an ImportError) that names the missing part; it never falls back on
 a PyTorch that happens to be installed.
 
-Processes started afresh (`multiprocessing` with "spawn") do not inherit the alias; forked ones do.
+Processes of `multiprocessing` have the alias too, forked or spawned; those of a fork server, and
+programs started with `subprocess`, do not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from multiprocessing import spawn
 from types import ModuleType
+from typing import Any
 
 ALIAS = "torch"
 REAL = __name__.partition(".")[0]
@@ -87,6 +90,20 @@ class TorchAlias(MetaPathFinder):
         return ModuleSpec(fullname, _AliasLoader(real), origin=real)
 
 
+_IN_CHILDREN = f"from {__name__} import install; install(); "
+_command_line = spawn.get_command_line
+
+
+def _command_line_of_children(**kwargs: Any) -> list[str]:
+    """The command that starts a spawned process, which first installs the alias: it imports the
+    main script, and so `torch`, before it gets anything from here."""
+    command = _command_line(**kwargs)
+    if "-c" in command:  # a frozen program starts itself, and `install` in it
+        at = command.index("-c") + 1
+        command[at] = _IN_CHILDREN + command[at]
+    return command
+
+
 def _installed() -> TorchAlias | None:
     return next((f for f in sys.meta_path if isinstance(f, TorchAlias)), None)
 
@@ -108,6 +125,7 @@ def install() -> None:
             name=ALIAS,
         )
     sys.meta_path.insert(0, TorchAlias())
+    spawn.get_command_line = _command_line_of_children
 
 
 def uninstall() -> None:
@@ -116,6 +134,7 @@ def uninstall() -> None:
     if finder is None:
         return
     sys.meta_path.remove(finder)
+    spawn.get_command_line = _command_line
     for name in [name for name in sys.modules if _covers(name)]:
         del sys.modules[name]
 

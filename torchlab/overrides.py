@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,6 +33,7 @@ __all__ = [
     "has_torch_function",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -92,6 +94,9 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether one of the arguments has a `__torch_function__` of its own, or a mode is on."""
+    if _level.skipped:  # see `redispatch_function`
+        _level.skipped = False
+        return False
     return bool(TLS.function_modes) or bool(modes.overriding(tuple(relevant_args)))
 
 
@@ -111,6 +116,30 @@ def handle_torch_function(
     """Ask the mode, then the classes of `relevant_args`, for the result of
     `public_api(*args, **kwargs)`. TypeError if all return NotImplemented."""
     return modes.ask_functions(public_api, tuple(relevant_args), args, kwargs)
+
+
+class _Level(threading.local):
+    skipped = False
+
+
+_level = _Level()
+
+
+def redispatch_function(
+    func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Any:
+    """Call `func` and ask nobody about the call itself, as a `__torch_function__` does when it is
+    done: operators give plain tensors; a Python function that asks (with `has_torch_function`) is
+    told no once, and what it calls is asked about as ever."""
+    named = kwargs or {}
+    if (getattr(func, "__module__", "") or "").partition(".")[0] == _ROOT:
+        with DisableTorchFunction():
+            return func(*args, **named)
+    _level.skipped = True
+    try:
+        return func(*args, **named)
+    finally:
+        _level.skipped = False
 
 
 def wrap_torch_function(

@@ -43,6 +43,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_memory_limit",
     "set_per_process_memory_fraction",
+    "synchronize",
 ]
 
 
@@ -70,6 +71,12 @@ def current_device() -> int:
     index = _device.concrete(_device.device("sim")).index
     assert index is not None
     return index
+
+
+def synchronize(device: Device = None) -> None:
+    """Wait until the device has done its work: each call returns when its work is done, so there is
+    nothing to wait for. ValueError for a device that is not a simulated one."""
+    _allocator(device)
 
 
 def _allocator(device: Device) -> CachingAllocator:

@@ -17,13 +17,13 @@ def _each(names: str) -> tuple[Unit, ...]:
 LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
     _each(
-        "_version _core.events _core.errors _core.config _core.attention_backends _core.pytree "
-        "_core.lazy"
+        "_version version _core.events _core.errors _core.config _core.attention_backends "
+        "_core.pytree _core.lazy"
     ),
     # 1: facts about tensors, without memory
     _each(
         "_core.dtype _core.formats _core.info _core.settings _core.threads "
-        "_core.device _core.kind _core.layout _core.meta "
+        "_core.device _core.kind _core.layout _core.meta _core.structures "
         "_core.box_muller _core.generator _core.printing"
     ),
     # 2: memory and who provides it
@@ -32,20 +32,21 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     (("_core.tape", "_core.tensor", "_core.dispatch", "_core.dlpack"), ("_core.codegen",)),
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
-        "_core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
-        "_core.tensor_face linalg fft signal special sparse random storage types overrides _C "
+        "_core.sharing _core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
+        "_core.tensor_face functional linalg fft signal special sparse random storage types overrides _C "
+        "return_types "
         "masked"
     ),
-    # 5
-    _each("autograd func distributions amp"),
+    # 5: devices and processes stand below the modules that are spread over them
+    _each("multiprocessing autograd func distributions amp cpu cuda sim accelerator distributed"),
     # 6
     _each("nn optim utils"),
     # 7
     _each("fx"),
     # 8
     _each(
-        "serialization hub utils.model_zoo cpu cuda sim accelerator profiler _ops "
-        "utils.flop_counter library testing ao quantization distributed"
+        "serialization hub utils.model_zoo backends __config__ profiler _ops "
+        "utils.flop_counter library testing ao quantization"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions
     _each("compiler.capture compiler.aot compiler.inductor compiler"),

@@ -114,7 +114,11 @@ def test_a_leaf_shared_by_threads() -> None:
 
 def test_anomaly_names_the_function() -> None:
     x = leaf(0.0)
-    with detect_anomaly(), pytest.warns(UserWarning, match="Error detected in SqrtBackward0"):
+    with (
+        pytest.warns(UserWarning, match="Anomaly Detection has been enabled"),
+        detect_anomaly(),
+        pytest.warns(UserWarning, match="Error detected in SqrtBackward0"),
+    ):
         y = (torchlab.sqrt(x) * 0).sum()
         with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values in its 0th"):
             y.backward()

@@ -23,7 +23,8 @@ import numpy as np
 from tests.conformance.program_steps import Maker, Step
 
 LENGTH = 10
-EPS = {"bfloat16": 2**-7, "float16": 2**-10, "float32": 2**-23, "complex64": 2**-23}
+EPS = {"bfloat16": 2**-7, "float16": 2**-10, "float64": 2**-52, "complex128": 2**-52}
+EPS_OF_OTHERS = 2**-23  # integers are computed in float32, too
 # A view renews its node after a write: PyTorch also after one under no_grad, torchlab need not.
 VIEW_NODES = [
     f"{n}Backward0" for n in (
@@ -37,15 +38,13 @@ OTHERWISE_BUILT = {
     ("SubBackward0", "RsubBackward0"),
     ("MulBackward0", "LdexpBackward0"),
     ("PermuteBackward0", "ViewBackward0"),  # einsum
-    ("UnsafeViewBackward0", "TransposeBackward0"),  # matmul, which PyTorch may turn round
-    ("SqueezeBackward1", "UnsafeViewBackward0"),
     ("PowBackward1", "PowBackward2"),  # 2 ** x
-    ("CopySlices", "CopyBackwards"),  # x[:] -= y, which then writes x[:] to itself
     *((f"A{n}hBackward0", f"A{n}hBackward1") for n in ("sin", "cos", "tan")),  # in place
-    ("UnsafeViewBackward0", "CloneBackward0"),  # matmul again
     ("RemainderBackward1", "NotImplemented"),  # 2 % x
     ("DivBackward0", "DivBackward2"),  # rounding_mode=None
     ("XlogyBackward0", "XlogyBackward1"),
+    ("AsStridedBackward0", "ViewAsComplexBackward0"),  # a view of what was written to
+    ("AsStridedBackward0", "ViewAsRealBackward0"),
 }
 # Refusals of PyTorch's that are accidents of its build, or wishes that torchlab fulfils.
 NOT_TORCHLABS = (
@@ -54,6 +53,10 @@ NOT_TORCHLABS = (
     "Autograd not support dtype",
     "Expected isFloatingType",
     "setStorage",  # out of bounds of a tensor without elements
+    "std_var_all: Unsupported dtype",  # of 16-bit floats into a wider `out`, all elements at once
+    "ComplexHalf",  # a type that torchlab does not have
+    "derivative for aten::remainder is not implemented",  # 2 % x
+    "the derivative for 'inplace version of",  # x.asinh_()
 )
 SLACK = 64  # roundings that a step may add
 
@@ -182,6 +185,8 @@ class Run:
         self.steps.append(step)
         ours, theirs = self.envs
         doubtful = self.undefined(step)
+        if self.undecided(step):
+            raise Undefined
         before = {n: (_aspects(t), _numpy(t)) for n, t in _tensors(self.libs[0], ours).items()}
         if step.code.startswith(f"{step.writes}[") and (
             len(re.findall(rf"\b{step.writes}\b", step.code)) > 1
@@ -201,12 +206,19 @@ class Run:
             if doubtful and errors[0] is None:
                 raise Undefined
         e_theirs, e_ours = errors
+        if "complex32" in "".join(str(t.dtype) for t in _tensors(self.libs[1], theirs).values()):
+            raise Undefined
         self.refused = e_theirs is not None
         if any(text in str(e_theirs) for text in NOT_TORCHLABS):
             raise Undefined
+        if "backward(" in step.code and "can't be cast to the desired output" in str(e_theirs):
+            if any("addcdiv" in s.code for s in self.steps):
+                raise Undefined
         saved = ("is at version", "detached in-place")
         if any(text in str(e) for e in errors for text in saved) and None in errors:
             raise Undefined  # each saves other operands: torchlab those that a needed formula uses
+        if doubtful and None not in errors:
+            raise Undefined  # the overlap and another fault
         if "single memory location" in str(e_theirs) and e_ours is None and doubtful:
             raise Undefined  # told by neither in every case
         two_faults = ("out=" in step.code or "_(" in step.code or "=" in step.code.split()[1]) and (
@@ -215,6 +227,10 @@ class Run:
         )
         if two_faults:  # which of them is told first, and what was done by then, nobody says
             raise Undefined
+        if "backward(" in step.code and e_ours is not None and e_theirs is None:
+            views = [t for t in _tensors(self.libs[1], theirs).values() if t._base is not None]
+            if any(t.is_leaf and t.requires_grad for t in views):
+                raise Undefined  # PyTorch asks for no derivative by a view that leads nowhere
         if type(e_ours).__name__.lstrip("_") != type(e_theirs).__name__.lstrip("_"):
             return Difference(number, "exception", _told(e_ours), _told(e_theirs))
         if e_ours is not None:
@@ -233,6 +249,40 @@ class Run:
                     raise Undefined  # PyTorch changed it before it refused
         return self.compare(step, number)
 
+    def undecided(self, step: Step) -> bool:
+        """Whether PyTorch's own answer hangs on what it does not promise (see `program_steps`)."""
+        env = _tensors(self.libs[1], self.envs[1])
+        code = step.code
+        used = [env[n] for n in re.findall(r"\bt\d+\b", code) if n in env]
+        out = re.search(r"out=(t\d+)", code)
+        if out and len(re.findall(rf"\b{out[1]}\b", code)) > 1:
+            return True
+        if out and out[1] in env and not env[out[1]].numel() and env[out[1]].storage_offset():
+            return True
+        if re.search(r"resize_|view_as_complex|\.view\(torch\.", code):
+            if any(not t.numel() for t in used):
+                return True
+        if ".view(torch." in code and any(t.is_floating_point() or t.is_complex() for t in used):
+            return True
+        if "gelu(" in code and any(bool(t.detach().isinf().any()) for t in used):
+            return True
+        if "norm(inf" in code and any(t.is_complex() for t in used):
+            return True
+        if re.search(r"copysign|signbit", code):
+            if any(t.is_floating_point() and bool(t.detach().isnan().any()) for t in used):
+                return True
+        if re.search(r"\.view\(torch\.", code) and any(t.ndim and t.shape[-1] == 1 for t in used):
+            return True
+        reshaped = re.search(r"(t\d+)\.(squeeze_|unsqueeze_|t_|transpose_|resize_)\(", code)
+        if reshaped and env[reshaped[1]].is_leaf and (
+            env[reshaped[1]].requires_grad
+            or any(f"{reshaped[1]}.requires_grad_(F" in s.code for s in self.steps)
+        ):  # fmt: skip
+            return True
+        if ".detach_(" in code:
+            return any(v._base is t for t in used for v in env.values())
+        return False
+
     def compare(self, step: Step, number: int) -> Difference | None:
         ours = _tensors(self.libs[0], self.envs[0])
         theirs = _tensors(self.libs[1], self.envs[1])
@@ -244,7 +294,7 @@ class Run:
             )
         scale = 1.0
         used = [n for n in re.findall(r"\bt\d+\b", step.code) if n in theirs]
-        coarse = max((EPS.get(str(theirs[n].dtype)[6:], 2.0**-52) for n in used), default=0)
+        coarse = max((_eps(theirs[n]) for n in used), default=0)
         for n, t in theirs.items():
             a, b = _aspects(ours[n]), _aspects(t)
             for key, value in b.items():
@@ -260,6 +310,10 @@ class Run:
                     and not (t.is_floating_point() or t.is_complex())
                 ):
                     raise Undefined  # an integer tensor with a part of a recorded copy_
+                if a[key] != value and key == "_version" and "matmul" in step.code:
+                    raise Undefined  # PyTorch counts what a composite writes inside
+                if a[key] != value and key == "stride" and self.odd_ones(step):
+                    raise Undefined
                 if a[key] != value:
                     return Difference(number, f"{n}.{key}", a[key], value)
             values = _numpy(t)
@@ -284,6 +338,16 @@ class Run:
             )  # fmt: skip
         return None
 
+    def odd_ones(self, step: Step) -> bool:
+        """Whether contiguous tensors of several shapes took part, of which one has a dimension of
+        size 1 with another step than row-major order gives it."""
+        env = _tensors(self.libs[1], self.envs[1])
+        used = [env[n] for n in re.findall(r"\bt\d+\b", step.code) if n in env]
+        used = [t for t in used if t.ndim]
+        if not all(t.is_contiguous() for t in used[1:]):
+            return False
+        return any(t.stride() != t.new_empty(t.shape).stride() for t in used[1:])
+
     def level(self, mine: Any, other: Any) -> None:
         """Gives ours PyTorch's last digits, so that differences do not grow."""
         values = other.detach()
@@ -299,6 +363,8 @@ class Run:
         if any(_aspects(t)["is_leaf"] == "RuntimeError" for t in theirs.values()):
             return None
         leaves = [n for n, t in theirs.items() if t.is_leaf]
+        if any(theirs[n]._base is not None and theirs[n]._version for n in leaves):
+            return None
         roots = [
             n for n, t in theirs.items()
             if t.requires_grad and not t.is_leaf and bool(t.detach().isfinite().all())
@@ -310,8 +376,9 @@ class Run:
         difference = self.take(Step(f"torch.autograd.backward([{', '.join(roots)}], [{ones}])"))
         if difference is not None:
             return difference
-        coarse = max(EPS.get(str(t.dtype)[6:], 2.0**-52) for t in
-                     _tensors(self.libs[1], self.envs[1]).values())  # fmt: skip
+        coarse = max(map(_eps, theirs.values()))
+        if any("digamma" in s.code for s in self.steps):  # PyTorch's trigamma has eight digits
+            coarse = max(coarse, 2**-32)
         if self.refused:
             return None  # how far it came is not told
         for n in leaves:
@@ -330,6 +397,10 @@ class Run:
             if not same(u, v, coarse * scale * 8):
                 return Difference(number, f"{n}.grad: values", u.tolist(), v.tolist())
         return None
+
+
+def _eps(t: Any) -> float:
+    return EPS.get(str(t.dtype)[6:], EPS_OF_OTHERS)
 
 
 def _told(error: Exception | None) -> str:

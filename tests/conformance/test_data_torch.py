@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,61 @@ LOADERS = [
 def test_loaders(make):
     # two passes: each draws anew
     both(lambda T, D: [[list(loader) for _ in range(2)] for loader in make(T, D)])
+
+
+class Drawn:
+    """Samples that depend on the seeds of the workers."""
+
+    def __init__(self, T):
+        self.T = T
+
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, i):
+        info = self.T.utils.data.get_worker_info()
+        drawn = (
+            random.random(),
+            float(np.random.rand()),
+            float(self.T.rand(())),
+            int(self.T.randint(9, ())),
+        )
+        return i, info.id, info.seed, *drawn
+
+
+def stream(T, D):
+    class Stream(D.IterableDataset):
+        def __iter__(self):
+            info = D.get_worker_info()
+            start = 0 if info is None else info.id * 100
+            return iter(range(start, start + 3 + start // 30))
+
+    return Stream()
+
+
+WORKERS = [
+    lambda T, D: D.DataLoader(Mixed(), 3, num_workers=2),
+    lambda T, D: D.DataLoader(Mixed(), 3, shuffle=True, drop_last=True, num_workers=1),
+    lambda T, D: D.DataLoader(Mixed(), None, shuffle=True, num_workers=2, prefetch_factor=1),
+    lambda T, D: D.DataLoader(range(9), 2, True, num_workers=2, persistent_workers=True),
+    lambda T, D: D.DataLoader(Drawn(T), 2, num_workers=2, collate_fn=list),
+    lambda T, D: D.DataLoader(Drawn(T), 2, num_workers=2, collate_fn=list, persistent_workers=True),
+    lambda T, D: D.DataLoader(
+        Drawn(T), None, num_workers=1, generator=T.Generator().manual_seed(3), collate_fn=list
+    ),
+    lambda T, D: D.DataLoader(stream(T, D), 2, num_workers=2),
+    lambda T, D: D.DataLoader(stream(T, D), 2, num_workers=2, drop_last=True, prefetch_factor=3),
+    lambda T, D: D.DataLoader(stream(T, D), None, num_workers=2, persistent_workers=True),
+]
+
+
+@pytest.mark.parametrize("make", WORKERS)
+def test_loaders_with_workers(make):
+    def passes(T, D):
+        loader = make(T, D)
+        return [list(loader) for _ in range(2)], float(T.rand(()))
+
+    both(passes)
 
 
 BATCHES = [

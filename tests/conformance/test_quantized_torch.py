@@ -306,11 +306,25 @@ VALUES = {
 @pytest.mark.parametrize("case", {**SHAPES, **VALUES})
 @pytest.mark.parametrize("dtype", TYPES)
 def test_per_tensor(case, dtype):
-    if dtype == "qint32" and case in ("sigmoid", "tanh"):
-        return  # codes of 32 bits show the last bit of each library's exp
     f = {**SHAPES, **VALUES}[case]
     for seed in range(4):
-        same(f, [pair(dtype=dtype, seed=seed)])
+        if dtype == "qint32" and case in ("sigmoid", "tanh"):
+            nearly_same(f, pair(dtype=dtype, seed=seed))
+        else:
+            same(f, [pair(dtype=dtype, seed=seed)])
+
+
+def nearly_same(f, both):
+    """Codes of 32 bits show the last bit of float32, which PyTorch's exp does not always get right:
+    torchlab's result is the right one, PyTorch's at most one number of float32 away."""
+    r, t = (f(m, x) for m, x in zip((torch, torchlab), both, strict=True))
+    assert (t.q_scale(), t.q_zero_point()) == (r.q_scale(), r.q_zero_point())
+    values = both[1].dequantize().numpy().astype(np.float64)
+    exact = (np.tanh(values) if f is VALUES["tanh"] else 1 / (1 + np.exp(-values))).astype("f")
+    codes = np.minimum(np.rint(exact / np.float64(t.q_scale())), 2**31 - 1)
+    assert np.array_equal(t.int_repr().numpy(), codes)
+    away = np.abs(r.int_repr().numpy() - codes)
+    assert (away <= np.spacing(np.abs(exact)) / t.q_scale()).all()
 
 
 @pytest.mark.parametrize("case", SHAPES)

@@ -353,3 +353,74 @@ def test_checksums_that_are_left_out():
         assert b.load(io.BytesIO(data)).tolist() == [0, 1, 2]
     infos = [zipfile.ZipFile(io.BytesIO(f)).infolist() for f in files]
     assert [[i.CRC for i in info] for info in infos] == [[0] * len(infos[0])] * 2
+
+
+MODELS = {
+    "convolutional": (
+        lambda t: t.nn.Sequential(
+            t.nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), t.nn.BatchNorm2d(8), t.nn.ReLU(),
+            t.nn.Conv2d(8, 8, 3, groups=4), t.nn.GroupNorm(2, 8), t.nn.AdaptiveAvgPool2d(1),
+            t.nn.Flatten(), t.nn.Linear(8, 5),
+        ),
+        lambda t: (t.arange(2 * 3 * 81.0).reshape(2, 3, 9, 9).sin(),),
+    ),
+    "recurrent": (
+        lambda t: t.nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True),
+        lambda t: (t.arange(24.0).reshape(2, 4, 3).cos(),),
+    ),
+    "transformer": (
+        lambda t: t.nn.TransformerEncoder(
+            t.nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True), 2,
+            enable_nested_tensor=False,
+        ),
+        lambda t: (t.arange(48.0).reshape(2, 3, 8).sin(),),
+    ),
+    "weight norm": (
+        lambda t: t.nn.utils.parametrizations.weight_norm(t.nn.Linear(3, 2)),
+        lambda t: (t.arange(6.0).reshape(2, 3),),
+    ),
+    "embedding": (
+        lambda t: t.nn.Sequential(t.nn.Embedding(7, 4, padding_idx=0), t.nn.LayerNorm(4)),
+        lambda t: (t.tensor([[0, 1, 6]]),),
+    ),
+}  # fmt: skip
+
+
+def _loss(t, out):
+    """All elements count, each in its own way, so that no gradient is near zero."""
+    flat = (out[0] if isinstance(out, tuple) else out).flatten()
+    return (flat * t.arange(1.0, 1 + len(flat)).cos()).sum()
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+@pytest.mark.parametrize("name", MODELS)
+def test_checkpoints_of_models(name, options, tmp_path):
+    """A training's checkpoint: made by one, continued by the other, with the same results."""
+    make, inputs = MODELS[name]
+    for a, b in BOTH:
+        a.manual_seed(0)
+        model = make(a)
+        sgd = a.optim.AdamW(model.parameters(), lr=0.01)
+        out = model(*inputs(a))
+        _loss(a, out).backward()
+        sgd.step()
+        path = tmp_path / f"{a.__name__}.pt"
+        a.save({"model": model.state_dict(), "optimizer": sgd.state_dict(), "epoch": 7}, path,
+               **options)  # fmt: skip
+        found = b.load(path)  # weights_only
+        other = make(b)
+        assert other.load_state_dict(found["model"]) and found["epoch"] == 7
+        steps = []
+        adam = b.optim.AdamW(other.parameters(), lr=0.5)
+        adam.load_state_dict(found["optimizer"])
+        for t, m, o in ((a, model, sgd), (b, other, adam)):
+            o.zero_grad()
+            out = m(*inputs(t))
+            loss = _loss(t, out)
+            loss.backward()
+            o.step()
+            after = m.eval()(*inputs(t))
+            after = after[0] if isinstance(after, tuple) else after
+            steps.append((loss.item(), after.flatten().tolist()))
+        assert steps[0][0] == pytest.approx(steps[1][0], rel=1e-5)
+        assert steps[0][1] == pytest.approx(steps[1][1], rel=1e-4, abs=1e-6)

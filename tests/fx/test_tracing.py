@@ -69,7 +69,7 @@ def test_functions_keep_only_what_was_written():
     graph = fx.symbolic_trace(lambda x: F.gelu(torch.softmax(x, -1), approximate="tanh")).graph
     gelu = [n for n in graph.nodes if n.op == "call_function"][-1]
     assert gelu.kwargs == {"approximate": "tanh"}
-    assert "torch.softmax(x, -1" in graph.python_code().src
+    assert "torch.softmax(x, -1)" in graph.python_code("self").src
 
 
 def test_code_is_readable():
@@ -99,15 +99,25 @@ def test_concrete_args_choose_a_branch():
         return x * 2 if double else x
 
     traced = fx.symbolic_trace(f, concrete_args={"double": True})
-    assert [n.name for n in traced.graph.nodes] == ["x", "mul", "output"]
+    assert [n.name for n in traced.graph.nodes if n.op != "call_function"] == [
+        "x", "double_1", "output"
+    ]  # fmt: skip
+    assert torch.equal(traced(torch.ones(2), True), torch.full((2,), 2.0))
+    with pytest.raises(AssertionError, match="specialized to have value True"):
+        traced(torch.ones(2), False)
 
 
+@fx.wrap
 def helper(x):
     return x if x.shape[0] > 2 else -x
 
 
+def test_wrap_is_for_the_top_level():
+    with pytest.raises(NotImplementedError, match="top level of a module"):
+        fx.wrap("helper")
+
+
 def test_wrap_keeps_a_function_whole():
-    fx.wrap(helper)
     traced = fx.symbolic_trace(lambda x: helper(x) + 1)
     node = next(n for n in traced.graph.nodes if n.op == "call_function")
     assert node.target is helper

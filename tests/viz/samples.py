@@ -439,7 +439,162 @@ def fusion() -> dict[str, Any]:
     }
 
 
-ALL = {"autograd": autograd, "strides": strides, "memory": memory, "fusion": fusion}
+def backward() -> dict[str, Any]:
+    """A recording of six steps with a NaN that starts in the forward's log, played to the end."""
+
+    def info(shape: list[int]) -> list[dict[str, Any]]:
+        return [{"shape": shape, "dtype": F4}]
+
+    def values(name: str, shape: list[int], **found: Any) -> dict[str, Any]:
+        base = {"low": None, "high": None, "nan": 0, "inf": 0, "zero": 0, "negative": 0}
+        return {"name": name, "shape": shape, "dtype": F4, "count": 15, **base, **found}
+
+    def node(k: int, name: str, op: str, shape: list[int], **more: Any) -> dict[str, Any]:
+        base = {
+            "id": f"n{k}",
+            "kind": "op",
+            "name": name,
+            "op": op,
+            "label": "",
+            "module": "",
+            "group": [],
+            "inputs": info(shape),
+            "outputs": info(shape),
+            "saved": [],
+            "fed": [],
+            "source": {"file": "/home/ada/train.py", "line": 9, "code": "loss = y.log().mean()"},
+        }
+        return {**base, **more}
+
+    def leaf(k: int, label: str, shape: list[int]) -> dict[str, Any]:
+        return node(
+            k,
+            "AccumulateGrad",
+            "",
+            shape,
+            kind="leaf",
+            label=label,
+            inputs=[],
+            source=None,
+            **inside,
+        )
+
+    def flow(to: str, shape: list[int], size: Any, summed: list[int] | None = None) -> Any:
+        return {"to": to, "shape": shape, "norm": size, "summed": summed or []}
+
+    def step(k: int, got: Any, sent: list[Any], held: list[int], **more: Any) -> dict[str, Any]:
+        base = {"node": f"n{k}", "kind": "op", "run": 0, "leaf": None, "freed": []}
+        sizes = dict(zip(("saved_bytes", "flight_bytes", "leaf_bytes"), held, strict=True))
+        return {**base, "received": [got], "sent": sent, **sizes, **more}
+
+    def grown(size: Any, first: bool = True) -> dict[str, Any]:
+        return {"first": first, "incoming": size, "norm": size}
+
+    inside = {"group": ["0: Linear"], "module": "0"}
+    line = {"file": "/home/ada/train.py", "line": 8, "code": "y = model(x)"}
+    log = node(
+        4,
+        "LogBackward0",
+        "log",
+        [5, 3],
+        saved=[_saved("self", [5, 3], 60, "s2")],
+        fed=[values("input 0", [5, 3], low=-1.5, high=2.25, negative=7)],
+    )
+    addmm = node(
+        3,
+        "AddmmBackward0",
+        "addmm",
+        [5, 3],
+        saved=[_saved("mat1", [5, 4], 80, "s0"), _saved("mat2", [4, 3], 48, "s1")],
+        **{**inside, "source": line},
+    )
+    return {
+        "kind": "backward",
+        "version": 1,
+        "roots": ["n5"],
+        "nodes": [
+            leaf(0, "0.bias", [3]),
+            node(1, "TBackward0", "t", [4, 3], **{**inside, "source": line}),
+            leaf(2, "0.weight", [3, 4]),
+            addmm,
+            log,
+            node(5, "MeanBackward0", "mean", []),
+        ],
+        "edges": [
+            {"src": "n5", "dst": "n4", "index": 0},
+            {"src": "n4", "dst": "n3", "index": 0},
+            {"src": "n3", "dst": "n0", "index": 0},
+            {"src": "n3", "dst": "n1", "index": 2},
+            {"src": "n1", "dst": "n2", "index": 0},
+        ],
+        "steps": [
+            step(5, flow("", [], 1.0), [flow("n4", [5, 3], 0.258)], [188, 60, 12]),
+            step(
+                4,
+                flow("", [5, 3], 0.258),
+                [flow("n3", [5, 3], "nan")],
+                [128, 60, 12],
+                freed=[{"name": "self", "bytes": 60, "storage": "s2", "returned": True}],
+            ),
+            step(
+                3,
+                flow("", [5, 3], "nan"),
+                [flow("n0", [3], "nan", [0]), flow("n1", [4, 3], "nan")],
+                [0, 60, 12],
+                freed=[
+                    {"name": "mat1", "bytes": 80, "storage": "s0", "returned": False},
+                    {"name": "mat2", "bytes": 48, "storage": "s1", "returned": False},
+                ],
+            ),
+            step(0, flow("", [3], "nan"), [], [0, 48, 12], kind="leaf", leaf=grown("nan", False)),
+            step(1, flow("", [4, 3], "nan"), [flow("n2", [3, 4], "nan")], [0, 48, 12]),
+            step(2, flow("", [3, 4], "nan"), [], [0, 0, 60], kind="leaf", leaf=grown("nan")),
+        ],
+        "start": {"saved_bytes": 188, "flight_bytes": 4, "leaf_bytes": 12},
+        "broadcasts": [
+            {
+                "node": "n3",
+                "index": 0,
+                "into": "n0",
+                "shape": [3],
+                "to": [5, 3],
+                "dims": [0],
+                "each": 5,
+                "source": line,
+            }
+        ],
+        "origins": [
+            {
+                "what": "nan",
+                "where": "forward",
+                "op": "log",
+                "node": "n4",
+                "module": "",
+                "source": log["source"],
+                "fed": log["fed"],
+                "gave": values("result", [5, 3], low=-0.7, high=0.81, nan=7),
+                "why": "the logarithm of 7 negative values",
+                "path": [
+                    {"op": op, "node": k, "module": "", "source": log["source"]}
+                    for op, k in (("log", "n4"), ("mean", "n5"))
+                ],
+                "reaches": True,
+            }
+        ],
+        "writes": [],
+        "error": None,
+        "position": 6,
+        "cut": False,
+    }
+
+
+ALL = {
+    "autograd": autograd,
+    "backward": backward,
+    "strides": strides,
+    "memory": memory,
+    "fusion": fusion,
+}
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\ud800"
 
 

@@ -23,7 +23,7 @@ def test_a_widget_holds_the_drawing_as_json(kind: str) -> None:
     widget = shown.widget()
     assert widget.kind == kind
     assert widget.state == shown.drawing("css").state(kind)
-    assert "export default picture(" in widget._esm
+    assert "export default" in widget._esm and "function picture(" in widget._esm
     assert "--tl-bg" in widget._css
     widget.close()
 

@@ -205,28 +205,33 @@ def _promote(a: dtype, b: dtype) -> dtype:
 _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 
 
-def _check(function: str, **arguments: Any) -> None:
+def _checked(function: str, **arguments: Any) -> list[dtype]:
+    """The dtypes, Python's own types read as such."""
+    found = []
     for position, (name, value) in enumerate(arguments.items()):
-        if not isinstance(value, dtype):
+        d = value if isinstance(value, dtype) else of_type(value)
+        if d is None:
             raise TypeError(
                 f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype,"
                 f" not {type(value).__name__}"
             )
+        found.append(d)
+    return found
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest type that holds both, as in `torch.promote_types`."""
     found = _PROMOTED.get((type1, type2))
     if found is None:
-        _check("promote_types", type1=type1, type2=type2)
-        found = _PROMOTED[type1, type2] = _promote(type1, type2)
+        found = _promote(*_checked("promote_types", type1=type1, type2=type2))
+        _PROMOTED[type1, type2] = found
     return found
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of type `from_` may be written into a tensor of type `to`."""
-    _check("can_cast", from_=from_, to=to)
-    return from_.category <= to.category
+    source, target = _checked("can_cast", from_=from_, to=to)
+    return source.category <= target.category
 
 
 _default = float32
@@ -243,6 +248,14 @@ def set_default_dtype(d: dtype) -> None:
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {d}")
     _default = d
+
+
+_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def of_type(t: Any) -> dtype | None:
+    """The dtype that Python's own type stands for where a dtype is asked for; None for others."""
+    return _PYTHON.get(t) if isinstance(t, type) else None
 
 
 def of_scalar(value: Any) -> dtype:

@@ -100,9 +100,19 @@ backward_step = Topic(
     "A node ran in backward. node: Node; grad_outputs, grad_inputs: tuples of tensors or None.",
 )
 backward_begin = Topic("backward_begin", "backward() or grad() starts. roots: tuple of nodes.")
-backward_end = Topic("backward_end", "backward() or grad() ended. roots: tuple of nodes.")
+backward_end = Topic(
+    "backward_end",
+    "backward() or grad() ended, by an error too. roots: tuple of nodes; last: the node that ran"
+    " last.",
+)
+grad_captured = Topic(
+    "grad_captured",
+    "grad() took what a node received. node: Node; grads: tuple of tensors or None.",
+)
 grad_accumulated = Topic(
-    "grad_accumulated", "A leaf got a gradient. tensor, grad: tensors; in_place: bool."
+    "grad_accumulated",
+    "A leaf got a gradient. tensor: the leaf; incoming: what came; grad: its .grad now; in_place:"
+    " bool, whether it was added.",
 )
 block_alloc = Topic(
     "block_alloc",

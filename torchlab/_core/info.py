@@ -50,7 +50,7 @@ class finfo(_Info):
     _limits: Any
 
     def __init__(self, type: dt.dtype | None = None) -> None:
-        chosen = dt.get_default_dtype() if type is None else type
+        chosen = dt.get_default_dtype() if type is None else dt.of_type(type) or type
         if not isinstance(chosen, dt.dtype):
             raise TypeError(
                 "finfo(): argument 'type' (position 1) must be torch.dtype, not"
@@ -104,6 +104,7 @@ class iinfo(_Info):
     __slots__ = ()
 
     def __init__(self, type: dt.dtype) -> None:
+        type = dt.of_type(type) or type
         if not isinstance(type, dt.dtype):
             raise TypeError(
                 "iinfo(): argument 'type' (position 1) must be torch.dtype, not"

@@ -311,7 +311,8 @@ _LEAF = LeafSpec()
 
 
 def _node_type(tree: Any) -> Any:
-    return _NamedTuple if is_namedtuple_instance(tree) else type(tree)
+    known = type(tree) in SUPPORTED_NODES
+    return _NamedTuple if not known and is_namedtuple_instance(tree) else type(tree)
 
 
 class _NamedTuple:

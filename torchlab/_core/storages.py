@@ -18,7 +18,7 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
-from torchlab._core import layout, settings
+from torchlab._core import layout, settings, sharing
 from torchlab._core.dispatch import compute
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import geometry, relocate, storage_of
@@ -125,8 +125,22 @@ class UntypedStorage(StorageBase):
         return -1 if self._device.index is None else self._device.index
 
     def is_shared(self) -> bool:
-        """Whether other processes see it: never."""
-        return False
+        """Whether other processes see it: after `share_memory_`, and always on a GPU."""
+        return self.is_cuda or sharing.is_shared(self._storage)
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move it to where other processes can see it; tensors over it follow. It has a fixed
+        length then."""
+        if self._device.type == "meta":
+            raise RuntimeError("_share_fd_: only available on CPU; a meta storage has no memory")
+        if self._device.type == "cpu" and self._storage.nbytes:
+            sharing.share(self._storage)
+        return self
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """`size` bytes that other processes can see."""
+        return cls(size, device=device).share_memory_()
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether it is page-locked: never."""
@@ -220,6 +234,10 @@ class UntypedStorage(StorageBase):
         keeps the old memory until the storage is large enough again."""
         if size == len(self):
             return self
+        if self.is_shared():
+            raise RuntimeError(
+                f"resize_: a storage in shared memory keeps its {len(self)} bytes; clone() it first"
+            )
         s, replacement = self._storage, fresh(size, self._device)
         if self._device.type == "meta":
             s.owner, s._bytes = replacement.owner, replacement._bytes
@@ -457,8 +475,13 @@ class TypedStorage(metaclass=_StorageType):
         return self._untyped_storage.get_device()
 
     def is_shared(self) -> bool:
-        """Whether other processes see it: never."""
-        return False
+        """See UntypedStorage."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """See UntypedStorage."""
+        self._untyped_storage.share_memory_()
+        return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether it is page-locked: never."""

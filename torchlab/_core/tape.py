@@ -16,13 +16,14 @@ import sys
 import threading
 import weakref
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from torchlab._core.memory.storage import Storage
 
 next_seq = count(1).__next__
+next_task = count().__next__
 
 
 class GradState(threading.local):
@@ -36,10 +37,20 @@ class GradState(threading.local):
         self.function_modes: list[Any] = []
         self.dispatch_modes: list[Any] = []
         self.saved_hooks: list[Any] = []
-        self.anomaly = False
         self.subclasses_off = 0  # how often __torch_function__ of subclasses was switched off
+        self.graph_task = -1  # the number of the backward that this thread runs; -1: none
+        self.all_leaves = True  # whether it, and those it runs in, bring all leaves gradients
+        self.executes: Any = None  # of a node, whether that backward runs it
+        self.hooks_refused: str | None = None  # why saved_tensors_hooks may not be used
+        self.multithreading = True  # see autograd.set_multithreading_enabled
+        self.leaf_layout = True  # whether a leaf's gradient must have the leaf's strides
+
+    @property
+    def anomaly(self) -> bool:
+        return bool(ANOMALY)
 
 
+ANOMALY: list[bool] = []  # not empty: anomaly mode is on, in all threads
 TLS = GradState()
 NOGRAD: list[int] = []  # one entry per thread that has switched recording off
 
@@ -50,24 +61,28 @@ class Node:
     Subclasses are generated from the operators' declarations and carry PyTorch's names.
     """
 
-    __slots__ = ("next", "shape", "k", "hooks", "seq", "__weakref__")
+    __slots__ = ("next", "shape", "k", "_hooks", "_seq", "__weakref__")
     saves: tuple[str, ...] = ()
     op: Any = None
     next: tuple[Any, ...]
     shape: Any
     k: Any
-    hooks: Hooks | None
-    seq: int
+    _hooks: Hooks | None
+    _seq: int
     used: Any = None  # numbers of the outputs that have a gradient; None: all
-    outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
+    _outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
+    of_lists = False  # whether an argument that it gives gradients of is a list of tensors
+    runs_on_nothing = False  # whether `apply` is called also where no gradient came
 
     def __init__(self) -> None:
         self.next = ()
-        self.hooks = None
-        self.seq = next_seq()
+        self._hooks = None
+        self._seq = next_seq()
 
     def name(self) -> str:
-        return type(self).__name__
+        """The name that PyTorch gives it; those without a formula have a prefix."""
+        name = type(self).__name__
+        return "torch::autograd::" + name if name in _WITHOUT_FORMULA else name
 
     def apply(self, g: Any) -> Any:
         """The gradients of the inputs, one for each of `next` (None where there is none).
@@ -87,12 +102,23 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         return tuple(
-            (None, 0) if e is None else (e.node, e.nr) if type(e) is Out else (e, 0)
+            (None, 0)
+            if e is None or type(e) is AccumulateGrad and e.leaf is nobody
+            else (e.node, e.nr)
+            if type(e) is Out
+            else (e, 0)
             for e in self.next
         )
 
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
     def _sequence_nr(self) -> int:
-        return self.seq
+        return self._seq
+
+    def _set_sequence_nr(self, number: int) -> None:
+        self._seq = number
 
     def register_hook(self, fn: Any) -> Any:
         """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new
@@ -108,12 +134,15 @@ class Node:
             slot = "s_" + name[7:]
             if slot in self.saves:
                 return unpack(getattr(self, slot), self)
+        elif name.startswith("_raw_saved_") and "s_" + name[11:] in self.saves:
+            return SavedTensor(self, "s_" + name[11:])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
+_WITHOUT_FORMULA = frozenset(("AccumulateGrad", "CopySlices", "CopyBackwards"))
 # What few nodes have: the user's metadata, and the forward's stack in anomaly mode.
 EXTRA: weakref.WeakKeyDictionary[Node, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -121,7 +150,7 @@ EXTRA: weakref.WeakKeyDictionary[Node, dict[Any, Any]] = weakref.WeakKeyDictiona
 class MultiNode(Node):
     """A node with several outputs; its `apply` gets a tuple of gradients, None where none came."""
 
-    __slots__ = ("outs",)
+    __slots__ = ("_outs",)
 
 
 class Out:
@@ -134,23 +163,98 @@ class Out:
         self.nr = nr
 
 
+class LeafRef(weakref.ref):
+    """A weak reference to a leaf. When the leaf dies before its node, it takes over the leaf's
+    array, so that the node can make the leaf anew: PyTorch's node owns it.
+
+    Note [Leaves that are gone]. `x = x * 2` drops the leaf, but its hooks must still run. The node
+    cannot own the leaf, which owns the node; nor may it own the array, of which a new `.data`
+    would not free it. So it holds the array weakly and takes it when the leaf goes.
+    """
+
+    __slots__ = ("array", "k", "cls", "kept", "grad", "grad_ref")
+
+    def __new__(cls, leaf: Any) -> LeafRef:
+        return weakref.ref.__new__(cls, leaf, _leaf_died)
+
+    def __init__(self, leaf: Any) -> None:
+        super().__init__(leaf, _leaf_died)
+        a = leaf._a
+        self.array = weakref.ref(a) if type(a) is np.ndarray else a
+        self.k = leaf._k
+        self.cls = type(leaf)
+        self.kept: Any = None
+        self.grad: Any = None  # what it accumulated, after it has gone
+        self.grad_ref: Any = None  # the same, weakly, while it lives: kept if it has hooks
+
+
+def _leaf_died(r: LeafRef) -> None:
+    r.kept = r.array() if type(r.array) is weakref.ref else r.array
+    if r.grad_ref is not None:
+        r.grad = r.grad_ref()
+
+
+def nobody() -> None:
+    """The leaf of a node that brings nobody a gradient."""
+    return None
+
+
+class GradientEdge(NamedTuple):
+    """A place on the tape: output `output_nr` of `node`. `ownership_token` keeps alive what the
+    place needs."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
 class AccumulateGrad(Node):
     """The end of a path: adds what arrives to the leaf's `.grad`. It holds its leaf weakly."""
 
     __slots__ = ("leaf",)
 
     def __init__(self, leaf: Any) -> None:
-        self.leaf = weakref.ref(leaf)
+        self.leaf: Any = LeafRef(leaf)
         self.next = ()
-        self.hooks = None
-        self.seq = sys.maxsize
+        self._hooks = None
+        self._seq = LEAF_SEQ
 
     @property
     def variable(self) -> Any:
-        return self.leaf()
+        leaf = self.leaf()
+        return self.revived() if leaf is None else leaf
+
+    def revived(self) -> Any:
+        """The leaf made anew, if it is gone (Note [Leaves that are gone]); or None."""
+        r = self.leaf
+        if type(r) is not LeafRef or r.kept is None:
+            return None
+        leaf = _new(r.cls)
+        leaf._a, leaf._k, leaf._e, leaf._g = r.kept, r.k, self, r.grad
+        leaf._s = leaf._v = None
+        self.leaf = LeafRef(leaf)
+        self.leaf.grad = r.grad
+        return leaf
 
     def release(self) -> None:
         pass
+
+
+LEAF_SEQ = 2**64 - 1  # before all others, as in PyTorch
+# Leaves that want no gradients for now, by id: their node, which they get back when they do again.
+_parked: dict[int, tuple[Any, AccumulateGrad]] = {}
+
+
+def park(leaf: Any, node: AccumulateGrad) -> None:
+    """Keep the node (and its hooks) of a leaf that wants no gradients any more."""
+    at = id(leaf)
+    _parked[at] = (weakref.ref(leaf, lambda r: _parked.pop(at, None)), node)
+
+
+def accumulator(leaf: Any) -> AccumulateGrad:
+    """The node of a tensor that becomes a leaf: the one it had, if it was one before."""
+    found = _parked.pop(id(leaf), None) if _parked else None
+    return AccumulateGrad(leaf) if found is None else found[1]
 
 
 class Handle:
@@ -198,9 +302,9 @@ class Hooks:
 
 
 def hooks_of(node: Node) -> Hooks:
-    if node.hooks is None:
-        node.hooks = Hooks()
-    return node.hooks
+    if node._hooks is None:
+        node._hooks = Hooks()
+    return node._hooks
 
 
 class _Released:
@@ -244,29 +348,86 @@ def save(t: Any) -> Any:
 class Packed:
     """A saved value that went through `saved_tensors_hooks`."""
 
-    __slots__ = ("value", "unpack_hook", "storage", "version", "edge")
+    __slots__ = ("value", "unpack_hook", "edge", "version", "_storage")
 
-    def __init__(self, t: Any, s: Storage, e: Any, output: bool = False) -> None:
-        pack, self.unpack_hook = TLS.saved_hooks[-1]
-        plain = parts_to_tensor(t._a, s, t._k, None) if output else t
+    def __init__(self, t: Any, s: Storage, e: Any, hooks: Any = None) -> None:
+        pack, self.unpack_hook = hooks or TLS.saved_hooks[-1]
         before = s.version
-        hooks, TLS.saved_hooks = TLS.saved_hooks, []
+        was = TLS.grad
+        if was:
+            TLS.grad = False
+            NOGRAD.append(1)
         try:
-            self.value = pack(plain)
+            self.value = pack(t)
         finally:
-            TLS.saved_hooks = hooks
+            if was:
+                TLS.grad = True
+                NOGRAD.pop()
         if s.version != before:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as"
                 " input to pack hook can not be modified by in-place operations as this can lead to"
                 " unexpected side-effects."
             )
-        self.storage = s
-        self.version = s.version
         self.edge = e
+        self.version = before
+        self._storage = weakref.ref(s)  # weakly: the hooks may have freed the memory
+
+    @property
+    def storage(self) -> Storage | None:
+        """The storage of what was packed, if it still lives."""
+        return self._storage()
 
 
-def save_output(t: Any, nr: int = 0) -> Any:
+class SavedTensor:
+    """What a node saved, as `grad_fn._raw_saved_<name>` gives it."""
+
+    __slots__ = ("_node", "_slot", "_index")
+
+    def __init__(self, node: Node, slot: str, index: int | None = None) -> None:
+        self._node, self._slot, self._index = node, slot, index
+
+    def _value(self) -> Any:
+        found = getattr(self._node, self._slot)
+        return found if self._index is None or found is RELEASED else found[self._index]
+
+    @property
+    def data(self) -> Any:
+        """The tensor, or what a pack hook made of it."""
+        found = self._value()
+        return found.value if type(found) is Packed else unpack(found, self._node)
+
+    def unpack(self) -> Any:
+        """The tensor, checked."""
+        return unpack(self._value(), self._node)
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Let the saved value go through `pack_hook` now, and back through `unpack_hook`."""
+        found = self._value()
+        if found is RELEASED:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved"
+                " intermediate values of the graph are freed when you call .backward() or"
+                " autograd.grad(). Specify retain_graph=True if you need to backward through the"
+                " graph a second time or if you need to access saved tensors after calling"
+                " backward."
+            )
+        if type(found) is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint:"
+                " only one pair of hooks is allowed at a time."
+            )
+        if type(found) is not tuple or len(found) != 5:
+            raise RuntimeError("Calling register_hooks on a saved value that is no tensor.")
+        a, s, _, k, e = found
+        packed = Packed(parts_to_tensor(a, s, k, None), s, e, (pack_hook, unpack_hook))
+        if self._index is None:
+            setattr(self._node, self._slot, packed)
+        else:
+            getattr(self._node, self._slot)[self._index] = packed
+
+
+def save_output(node: Any, t: Any, nr: int = 0) -> Any:
     """As `save`, for the node's own result number `nr`: its edge is put in when it is unpacked."""
     s = t._s
     if s is None:
@@ -274,8 +435,20 @@ def save_output(t: Any, nr: int = 0) -> Any:
     s.saved = s.version
     edge = nr if t._k.differentiable else None
     if TLS.saved_hooks:
-        return Packed(t, s, edge, True)
+        return Packed(_as_output(node, t, s, nr), s, edge)
     return (t._a, s, s.version, t._k, edge)
+
+
+def _as_output(node: Any, t: Any, s: Storage, nr: int) -> Any:
+    """What a hook gets of a result that is not on the tape yet."""
+    if not t._k.differentiable:
+        return t
+    e: Any = node
+    if isinstance(node, MultiNode):  # a node with one output, when it is a Function's, too
+        e = Out(node, nr)
+        if type(node).used is not None and nr not in type(node).used:
+            return t
+    return parts_to_tensor(t._a, s, t._k, e)
 
 
 _new = object.__new__
@@ -296,7 +469,7 @@ def unpack(saved: Any, node: Node) -> Any:
         if s.version != version:
             raise RuntimeError(modified(node, a, k, s, version))
         if type(e) is int:  # an output of the node itself
-            e = Out(node, e) if node.outs is not None else node
+            e = Out(node, e) if node._outs is not None else node
         elif type(e) is AccumulateGrad:
             leaf = e.leaf()
             if leaf is not None and leaf._a is a:
@@ -322,7 +495,7 @@ def unpack(saved: Any, node: Node) -> Any:
             )
         e = saved.edge
         if type(e) is int:
-            e = Out(node, e) if node.outs is not None else node
+            e = Out(node, e) if node._outs is not None else node
         return parts_to_tensor(t._a, storage_of(t), t._k, e)
     if type(saved) is list:
         return [unpack(x, node) for x in saved]
@@ -400,8 +573,8 @@ def move_retained(t: Any, node: Node, nr: int = 0) -> None:
     to the new history. (Tensor hooks stay with the value that they were registered for.)"""
     e = t._e
     old = e.node if type(e) is Out else e
-    if old is not None and old.hooks is not None:
-        ref = old.hooks.retain.pop(e.nr if type(e) is Out else 0, None)
+    if old is not None and old._hooks is not None:
+        ref = old._hooks.retain.pop(e.nr if type(e) is Out else 0, None)
         if ref is not None:
             hooks_of(node).retain[nr] = ref
 
@@ -493,12 +666,16 @@ class CopySlices(Node):
     """
 
     __slots__ = ("fn", "view", "base")
+    saves = ("fn",)
 
     def apply(self, g: Any) -> Any:
+        unpack(self.fn, self)  # released: raises
         return _copy_slices[0](self, g)
 
     def release(self) -> None:
-        self.fn.release()
+        if self.fn is not RELEASED:
+            self.fn.release()
+            self.fn = RELEASED
 
 
 _copy_slices: list[Any] = []

@@ -28,10 +28,13 @@ from torchlab._core.tape import (
     AccumulateGrad,
     Handle,
     Out,
+    accumulator,
     base_of,
     edge_of,
     geometry,
     hooks_of,
+    nobody,
+    park,
 )
 from torchlab._core.tape import _tensor_class as _tape_tensor_class
 
@@ -79,6 +82,7 @@ class Tensor:
     __array_priority__ = 1000
     _is_param = False
     _exotic = False  # see Note [Exotic tensors] in torchlab._core.dispatch.exotic
+    _level = 0  # see Note [Levels] in torchlab._core.dispatch.levels
 
     _a: Any
     _k: Kind
@@ -223,10 +227,13 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        if self._e is not None:
+        e = self._e
+        if e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
             return True
         v = self._v  # a view asks with its base
-        return v is not None and (base_of(self)._e is not None or edge_of(self) is not None)
+        return v is not None and (
+            base_of(self)._e is not None or e is None and edge_of(self) is not None
+        )
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -236,7 +243,7 @@ class Tensor:
         """Ask for (or stop) gradients with respect to this leaf; returns the tensor."""
         e = edge_of(self)
         if requires_grad:
-            if e is None:
+            if e is None or type(e) is AccumulateGrad and e.leaf is nobody:
                 if not self._k.differentiable:
                     raise RuntimeError(
                         "only Tensors of floating point and complex dtype can require gradients,"
@@ -247,15 +254,15 @@ class Tensor:
                         "Setting requires_grad=True on inference tensor outside InferenceMode is"
                         " not allowed."
                     )
-                self._e = AccumulateGrad(self)
-        elif e is not None:
+                self._e = accumulator(self)
+        elif e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
             if type(e) is not AccumulateGrad:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use"
                     " a computed variable in a subgraph that doesn't require differentiation use"
                     " var_no_grad = var.detach()."
                 )
-            e.leaf = _nobody  # what was recorded before gives it no gradient either
+            park(self, e)  # what was recorded before gives it no gradient either
             self._e = None
         return self
 
@@ -329,7 +336,7 @@ class Tensor:
         if e is None or type(e) is AccumulateGrad:
             return False
         node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
-        return node.hooks is not None and nr in node.hooks.retain
+        return node._hooks is not None and nr in node._hooks.retain
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` when the gradient of this tensor is known; it may return a new one."""
@@ -362,10 +369,6 @@ class Tensor:
         if self._a.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
-
-
-def _nobody() -> None:
-    return None
 
 
 _tape_tensor_class.append(Tensor)

@@ -29,6 +29,17 @@ _SUFFIXES = ("64_", "_64", "64", "", "_")
 limit = sys.maxsize
 """What `set_num_threads` has set: the most threads that a generated kernel takes."""
 _interop: int | None = None
+_forked = False
+
+
+def _after_fork() -> None:
+    """A forked child has lost OpenMP's threads; a kernel that waited for them would hang."""
+    global limit, _forked
+    limit, _forked = 1, True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _files() -> list[str]:
@@ -106,7 +117,7 @@ def set_num_threads(num: int) -> None:
             "set_num_threads: no BLAS that lets its threads be set is loaded (looked for OpenBLAS"
             " and MKL); set the environment variable of your BLAS before Python starts"
         )
-    limit = n
+    limit = 1 if _forked else n
 
 
 def get_num_interop_threads() -> int:

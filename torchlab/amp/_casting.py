@@ -3,7 +3,8 @@
 An operator's declaration names its policy (`Op.autocast`), a word or several:
 
     lower      tensors become the dtype that autocast was given: products of matrices, convolutions
-    float32    tensors become float32: what is too coarse, or not implemented, in 16 bits
+    float32    tensors become float32: what is too coarse, or not implemented, in 16 bits; for
+               operators of users also float16, bfloat16, float64
     promote    all become the widest type among them
     rounded    nothing is cast but the result, to autocast's dtype: the last step is a product
     off        nothing is cast; what the operator is made of runs in the types that it is given
@@ -39,6 +40,7 @@ _BANNED = (
     " binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, which take what comes before"
     " the sigmoid and are safe"
 )
+_FIXED = {d.name: d for d in (dt.float16, dt.bfloat16, dt.float32, dt.float64)}
 _parsed: dict[str, Policies] = {}
 
 
@@ -178,7 +180,7 @@ def _target(rule: str, tensors: list[Tensor], kind: str, lower: dt.dtype) -> dt.
         return lower
     if rule == "promote":
         return _widest(tensors, kind, lower)
-    return dt.float32 if rule == "float32" else None
+    return _FIXED.get(rule)
 
 
 def _widest(tensors: list[Tensor], kind: str, lower: dt.dtype) -> dt.dtype:

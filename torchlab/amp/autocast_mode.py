@@ -10,14 +10,13 @@ Source: https://docs.pytorch.org/docs/2.13/amp.html#autocasting
 from __future__ import annotations
 
 import functools
-import importlib.util
 import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchlab._core import dtype as dt
-from torchlab._core.backends.base import cupy
+from torchlab._core.backends import cuda
 from torchlab._core.tensor import Tensor
 from torchlab.amp import switches
 from torchlab.amp._casting import eligible
@@ -37,12 +36,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def _has_cuda() -> bool:
-    if importlib.util.find_spec("cupy") is None:
-        return False
-    try:
-        return bool(cupy.cuda.runtime.getDeviceCount())
-    except (ImportError, RuntimeError):  # no driver
-        return False
+    return bool(cuda.device_count())
 
 
 class autocast:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from torchlab._core.tape import Node
-from torchlab.autograd import forward_ad, functional, graph, tangents
+from torchlab.autograd import forward_ad, function_transforms, functional, graph, tangents
 from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from torchlab.autograd.api import backward, grad
 from torchlab.autograd.function import Function
-from torchlab.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from torchlab.autograd.grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from torchlab.autograd.gradcheck import gradcheck, gradgradcheck
+from torchlab.autograd.variable import Variable, variable
 
 __all__ = [
     "Function",
     "Node",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "forward_ad",
+    "function_transforms",
     "functional",
     "grad",
     "gradcheck",
@@ -27,4 +38,6 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
 ]

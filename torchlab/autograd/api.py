@@ -5,62 +5,104 @@ Source: https://docs.pytorch.org/docs/2.13/autograd.html
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from torchlab._core.dispatch import batches
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import preserve_format
-from torchlab._core.tape import TLS, AccumulateGrad, edge_of
+from torchlab._core.kind import Kind
+from torchlab._core.tape import (
+    ANOMALY,
+    TLS,
+    AccumulateGrad,
+    GradientEdge,
+    Node,
+    Out,
+    edge_of,
+    nobody,
+)
 from torchlab._core.tensor import Tensor
 from torchlab.autograd import engine
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if isinstance(x, Tensor) or x is None else tuple(x)
+    return (x,) if isinstance(x, (Tensor, GradientEdge)) or x is None else tuple(x)
 
 
-def _roots(
-    tensors: Sequence[Tensor], grads: Sequence[Any], create: bool
-) -> list[tuple[Any, Tensor]]:
-    roots = []
-    if len(grads) != len(tensors):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
-    for i, (t, g) in enumerate(zip(tensors, grads, strict=True)):
-        e = edge_of(t)
+def _edge(x: Any) -> Any:
+    """The tape's edge of a tensor or of a GradientEdge."""
+    if type(x) is not GradientEdge:
+        e = edge_of(x)
+        return None if type(e) is AccumulateGrad and e.leaf is nobody else e
+    return x.node if x.node._outs is None else Out(x.node, x.output_nr)
+
+
+def _facts(x: Any) -> tuple[Any, Kind]:
+    """The shape and kind of what the gradient belongs to."""
+    if type(x) is not GradientEdge:
+        return x._a.shape, x._k
+    node: Any = x.node
+    if type(node) is AccumulateGrad:
+        leaf = node.variable
+        return leaf._a.shape, leaf._k
+    return (node.shape, node.k) if node._outs is None else node._outs[x.output_nr]
+
+
+def _roots(outputs: Sequence[Any], grads: Sequence[Any]) -> list[tuple[Any, Tensor]]:
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    edges = [_edge(t) for t in outputs]
+    made = [_made(i, t, g, edges[i]) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
+    for i, e in enumerate(edges):
         if e is None:
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a grad_fn. Was it"
                 " computed under no_grad, detached, or from tensors without requires_grad?"
             )
-        if g is None:
-            if t._a.size != 1:
-                raise RuntimeError(
-                    "grad can be implicitly created only for scalar outputs, not for shape"
-                    f" {list(t.shape)}"
-                )
-            if not t._k.dtype.is_floating_point:
-                raise RuntimeError(
-                    "grad can be implicitly created only for real scalar outputs but got"
-                    f" {t._k.dtype}"
-                )
-            g = aten.ones_like(t, memory_format=preserve_format)
-        elif g._a.shape != t._a.shape:
+    return list(zip(edges, made, strict=True))
+
+
+def _made(i: int, output: Any, g: Any, edge: Any) -> Any:
+    """The gradient to start with at output number i, checked; 1 for a scalar."""
+    shape, k = _facts(output)
+    if g is None:
+        if edge is None:
+            return None
+        n = 1
+        for x in shape:
+            n *= x
+        if n != 1:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has"
-                f" a shape of {t.shape}."
+                "grad can be implicitly created only for scalar outputs, not for shape"
+                f" {list(shape)}"
             )
-        elif g._k.dtype.is_complex != t._k.dtype.is_complex:
+        if not k.dtype.is_floating_point:
             raise RuntimeError(
-                "For complex Tensors, both grad_output and output are required to have the same"
-                f" dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and"
-                f" output[{i}] has a dtype of {t.dtype}."
+                f"grad can be implicitly created only for real scalar outputs but got {k.dtype}"
             )
-        roots.append((e, g if create or g._e is None else aten.detach(g)))
-    return roots
+        if type(output) is GradientEdge:
+            return aten.ones(tuple(shape), dtype=k.dtype, device=k.device)
+        return aten.ones_like(output, memory_format=preserve_format)
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if g._a.shape != tuple(shape):
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has"
+            f" a shape of {list(shape)}."
+        )
+    if g._k.dtype.is_complex != k.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same"
+            f" dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and"
+            f" output[{i}] has a dtype of {k.dtype}."
+        )
+    return g
 
 
 def backward(
@@ -72,28 +114,43 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add to `.grad` of every leaf (or of `inputs`) the gradient of the tensors, weighted by
-    `grad_tensors`, which scalars may leave out."""
+    `grad_tensors`, which scalars may leave out. Tensors may be given as `GradientEdge`s."""
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to"
+                " `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     tensors = _tuple(tensors)
     grads = _tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
+    wanted = None
+    if inputs is not None:
+        wanted = _tuple(inputs)
+        if not wanted:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
-    roots = _roots(tensors, grads, create_graph)
-    if inputs is None:
+    roots = _roots(tensors, grads)
+    if wanted is None:
         engine.run(roots, keep=keep, create=create_graph)
         return
-    inputs = _tuple(inputs)
-    if not inputs:
-        raise RuntimeError("'inputs' argument to backward() cannot be empty.")
-    edges = _edges(inputs, "backward")
-    found = engine.run(roots, keep=keep, create=create_graph, inputs=edges)
-    for i, t in enumerate(inputs):
-        if type(edges[i]) is not AccumulateGrad and found[i] is not None:
-            t._g = found[i] if t._g is None else aten.add(t._g, found[i])
+    for t in wanted:
+        if isinstance(t, Tensor):
+            t.retain_grad()
+    engine.run(roots, keep=keep, create=create_graph, inputs=_edges(wanted))
 
 
-def _edges(inputs: Sequence[Tensor], what: str) -> list[Any]:
+def _edges(inputs: Sequence[Any]) -> list[Any]:
     edges = []
     for t in inputs:
-        e = edge_of(t)
+        e = _edge(t)
+        if e is None and isinstance(t, Tensor) and t.requires_grad:
+            e = Node()  # a view that was made under no_grad: no path leads to it
         if e is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(e)
@@ -110,8 +167,14 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor, ...]:
-    """The gradients of `outputs` with respect to `inputs`; `.grad` stays as it is."""
+) -> Any:
+    """The gradients of `outputs` with respect to `inputs`; `.grad` stays as it is.
+
+    outputs, inputs: a tensor or `GradientEdge`, or a sequence of them; the result is a tuple. For a
+    dictionary of inputs it is a dictionary.
+    is_grads_batched: the first dimension of every `grad_outputs` counts gradients; the results have
+    that dimension, too. The graph is walked once, on all of them together, as vmap does.
+    """
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
@@ -119,40 +182,64 @@ def grad(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To"
+            " accumulate gradient for other parts of the graph, please use"
+            " torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    names = None
+    if isinstance(inputs, Mapping):
+        names, inputs = tuple(inputs), tuple(inputs.values())
     outputs, inputs = _tuple(outputs), _tuple(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        rows = [
-            grad(
-                outputs,
-                inputs,
-                tuple(None if g is None else g[i] for g in grads),
-                True,
-                create_graph,
-                True,
-                allow_unused,
-            )
-            for i in range(len(next(g for g in grads if g is not None)))
-        ]
-        return tuple(None if c[0] is None else aten.stack(list(c)) for c in zip(*rows, strict=True))  # type: ignore[misc]
-    roots = _roots(outputs, grads, create_graph)
-    edges = _edges(inputs, "grad")
-    found = engine.run(roots, keep=keep, create=create_graph, inputs=edges, accumulate=False)
-    result = []
-    for i, t in enumerate(inputs):
-        g = found[i]
+        found = _batched(outputs, inputs, grads, keep, create_graph, allow_unused)
+    else:
+        roots = _roots(outputs, grads)
+        edges = _edges(inputs)
+        ran = engine.run(roots, keep=keep, create=create_graph, inputs=edges, accumulating=False)
+        found = [ran[i] for i in range(len(inputs))]
+    for i, (t, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None:
             if not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph."
-                    f" Set allow_unused=True if this is the desired behavior. (input {i}, shape"
-                    f" {list(t.shape)})"
+                    f"The differentiated Tensor at index {i} appears to not have been used in the"
+                    " graph. Set allow_unused=True if this is the desired behavior."
                 )
             if materialize_grads:
-                g = aten.zeros_like(t)
-        result.append(g)
-    return tuple(result)  # type: ignore[arg-type]
+                if type(t) is GradientEdge:
+                    raise RuntimeError(
+                        "materialize_grads cannot be used when the given input is a GradientEdge"
+                    )
+                found[i] = aten.zeros_like(t, requires_grad=create_graph)
+    return tuple(found) if names is None else dict(zip(names, found, strict=True))
+
+
+def _batched(
+    outputs: Any, inputs: Any, grads: Any, keep: bool, create: bool, allow_unused: bool
+) -> list[Any]:
+    sizes = {len(g) for g in grads if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(
+            "is_grads_batched: every grad_outputs must have the same number of gradients in its"
+            f" first dimension, got {sorted(sizes)}"
+        )
+    (n,) = sizes
+    if n == 0:
+        raise RuntimeError("is_grads_batched: there must be at least one gradient, got 0")
+    level = batches.enter(n, "error")
+    try:
+        given = tuple(None if g is None else batches.batched(g, 0, level) for g in grads)
+        found = grad(outputs, inputs, given, keep, create, True, allow_unused)
+        return [None if g is None else batches.whole(g, n, level) for g in found]
+    finally:
+        batches.leave()
 
 
 def _one(t: Tensor) -> Tensor:
@@ -172,6 +259,7 @@ def tensor_backward(
         and not create_graph
         and type(self) is Tensor
         and not engine.LISTENING
+        and not ANOMALY
         and not (SLOW and TLS.dispatch_modes)
     ):
         e = self._e

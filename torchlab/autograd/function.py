@@ -5,17 +5,26 @@ Source: https://docs.pytorch.org/docs/2.13/notes/extending.html
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.levels import LEVELS, innermost
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tape import (
+    ANOMALY,
     CUSTOM,
+    MULTI_OUTPUT,
+    NO_GRAD,
     NOGRAD,
+    RELEASED,
     TLS,
     MultiNode,
+    Node,
     Out,
+    SavedTensor,
     ViewMeta,
     base_of,
     edge_of,
@@ -27,14 +36,55 @@ from torchlab._core.tape import (
     unpack,
 )
 from torchlab._core.tensor import Tensor
+from torchlab.autograd.anomaly import remember
 from torchlab.autograd.grad_mode import no_grad, set_grad_enabled
 
+transformed: list[Any] = []  # torchlab.autograd.function_transforms: calls on wrappers
 
-class FunctionNode(MultiNode):
-    """The node of a custom Function; it is also the `ctx` that forward and backward get."""
+
+class FunctionCtx:
+    """What `forward` and `setup_context` may call on their `ctx`."""
+
+    __slots__ = ()
+
+    _to_save: Any
+    _dirty: tuple[Tensor, ...]
+    _non_differentiable: tuple[Tensor, ...]
+    _materialize: bool
+    __dict__: dict[str, Any]
+
+    def save_for_backward(self: Any, *tensors: Tensor) -> None:
+        """Keep tensors for backward; they come back, checked, as `ctx.saved_tensors`."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type"
+                    f" {type(t).__name__}"
+                )
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor) -> None:
+        """Keep tensors for `jvp`."""
+        self.__dict__["saved_for_forward"] = tensors
+
+    def mark_dirty(self: Any, *args: Tensor) -> None:
+        """Say which inputs forward has changed in place; they must be returned, too."""
+        self._dirty = args
+
+    def mark_non_differentiable(self: Any, *args: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self._non_differentiable = args
+
+    def set_materialize_grads(self: Any, value: bool) -> None:
+        """Whether missing gradients reach backward as zeros (the default) or as None."""
+        self._materialize = value
+
+
+class FunctionNode(FunctionCtx, MultiNode):
+    """The node of a custom Function; it is also the `ctx` that forward and backward get. Each
+    Function has a class of its own, which its name is part of."""
 
     __slots__ = (
-        "function",
         "_to_save",
         "_saved",
         "_dirty",
@@ -45,48 +95,22 @@ class FunctionNode(MultiNode):
         "__dict__",
     )
     saves = ("_saved",)
+    runs_on_nothing = True
+    _forward_cls: Any = None
     _metas: tuple[bool, ...]
     _needs: tuple[bool, ...]
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.function = function
         self._to_save: Any = None
         self._saved: Any = None
-        self._dirty: tuple[Tensor, ...] = ()
-        self._non_differentiable: tuple[Tensor, ...] = ()
+        self._dirty = ()
+        self._non_differentiable = ()
         self._materialize = True
-        self.outs = None
+        self._outs = None
 
-    def name(self) -> str:
-        return self.function.__name__ + "Backward"
-
-    # ---- what forward may call ----
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors for backward; they come back, checked, as `ctx.saved_tensors`."""
-        for t in tensors:
-            if t is not None and not isinstance(t, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {type(t).__name__} is"
-                    f" of type {type(t)}"
-                )
-        self._to_save = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for `jvp`."""
-        self.__dict__["saved_for_forward"] = tensors
-
-    def mark_dirty(self, *tensors: Any) -> None:
-        """Say which inputs forward has changed in place; they must be returned, too."""
-        self._dirty = tensors
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say which outputs have no gradient."""
-        self._non_differentiable = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether missing gradients reach backward as zeros (the default) or as None."""
-        self._materialize = value
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -101,22 +125,41 @@ class FunctionNode(MultiNode):
             unpack(saved, self)  # released: raises
         return tuple(None if x is None else unpack(x, self) for x in saved)
 
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        saved = self._saved
+        if saved is RELEASED:
+            unpack(saved, self)  # raises
+        return tuple(SavedTensor(self, "_saved", i) for i in range(len(saved or ())))
+
+    @property
+    def to_save(self) -> Any:
+        return self._to_save
+
+    @property
+    def dirty_tensors(self) -> Any:
+        return self._dirty or None
+
+    @property
+    def non_differentiable(self) -> Any:
+        return self._non_differentiable or None
+
+    @property
+    def materialize_grads(self) -> bool:
+        return self._materialize
+
+    def release(self) -> None:
+        """Drop the saved values; who asks for them from now on is told."""
+        self._saved = RELEASED
+
     def apply(self, grads: Any) -> Any:
         """Run the user's backward."""
         if self._materialize:
             grads = tuple(
-                (
-                    g
-                    if g is not None
-                    else (
-                        aten.zeros(*s, dtype=k.dtype, device=k.device)
-                        if s
-                        else aten.zeros((), dtype=k.dtype, device=k.device)
-                    )
-                )
-                for g, (s, k) in zip(grads, self.outs, strict=True)
+                g if g is not None or k is None else _zeros(s, k)
+                for g, (s, k) in zip(grads, self._outs, strict=True)
             )
-        result = self.function.backward(self, *grads)
+        result = self._forward_cls.backward(self, *grads)
         if not isinstance(result, tuple):
             result = (result,)
         n = len(self._needs)
@@ -127,15 +170,35 @@ class FunctionNode(MultiNode):
                 f"function {self.name()} returned an incorrect number of gradients (expected {n},"
                 f" got {len(result)})"
             )
+        for i, (r, is_tensor) in enumerate(zip(result, self._metas, strict=True)):
+            if r is None:
+                continue
+            if not is_tensor:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position"
+                    f" {i + 1}, but the corresponding forward input was not a Variable"
+                )
+            if not isinstance(r, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
         return tuple(r for r, is_tensor in zip(result, self._metas, strict=True) if is_tensor)
 
 
-class Function:
+def _zeros(shape: Any, k: Any) -> Any:
+    return aten.zeros(tuple(shape), dtype=k.dtype, device=k.device)
+
+
+BackwardCFunction = FunctionNode
+
+
+class Function(FunctionCtx):
     """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`, call `.apply(*args)`.
 
     Instead of one forward with ctx there may be `forward(*args)` and `setup_context(ctx, inputs,
     output)`.
     """
+
+    _backward_cls: Any = None
+    generate_vmap_rule = False
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -154,10 +217,35 @@ class Function:
             " to use it with backward mode AD."
         )
 
-    def __init__(self) -> None:
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the outputs for tangents of the inputs (None where there is none)."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with"
+            " forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """(output, out_dims) for a batch: `in_dims` says where it is in each argument; `info` has
+        `batch_size` and `randomness`. Or let `generate_vmap_rule` be True."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or"
+            " set generate_vmap_rule=True."
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all"
+            " static, so you should invoke them on the class itself: use .apply()",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are"
-            " all static, so you should invoke them on the class itself: use .apply()"
+            "Legacy autograd function with non-static forward method is deprecated. Please use"
+            " new-style autograd function with static forward method, and call .apply()."
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -165,87 +253,132 @@ class Function:
         vjp = cls.__dict__.get("vjp")
         if vjp is not None and "backward" not in cls.__dict__:
             cls.backward = vjp  # type: ignore[method-assign]
+        facts = {"_forward_cls": cls, "__slots__": (), "__module__": "torch.autograd.function"}
+        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionNode,), facts)
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward without recording and put one node on the tape."""
-        ctx = FunctionNode(cls)
+        if LEVELS.running:  # Note [Levels]
+            inner = innermost(args)
+            if inner is not None:
+                return transformed[0](cls, args, inner)
+        separate = cls.setup_context is not Function.setup_context
+        if kwargs:
+            args = _positional(cls.forward, args, kwargs, 0 if separate else 1)
+        ctx = cls._backward_cls()
         tensors = [x for x in args if isinstance(x, Tensor)]
         edges = [edge_of(x) for x in tensors]
         recording = (not NOGRAD or TLS.grad) and any(e is not None for e in edges)
         ctx._metas = tuple(isinstance(x, Tensor) for x in args)
         ctx._needs = tuple(isinstance(x, Tensor) and edge_of(x) is not None for x in args)
-        before = {id(t): 0 if t._s is None else t._s.version for t in tensors}
-        separate = cls.setup_context is not Function.setup_context
         with no_grad():
             if separate:
-                output = cls.forward(*args, **kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args, **kwargs)
+                output = cls.forward(ctx, *args)
         many = isinstance(output, tuple)
-        results = [
-            _output(ctx, o, tensors, recording, before) for o in (output if many else (output,))
-        ]
+        outputs = output if many else (output,)
+        for d in ctx._dirty:
+            if not any(d is o for o in outputs):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were not returned as"
+                    " output. The inputs that are modified inplace must all be outputs of the"
+                    " Function."
+                )
+        creation = MULTI_OUTPUT if len(outputs) > 1 else CUSTOM
+        results = [_output(ctx, o, tensors, recording, creation) for o in outputs]
         if recording:
             _attach(ctx, results, tensors, edges)
             _keep(ctx, results)
+        ctx._dirty = ctx._non_differentiable = ()  # they may lead back here
         return tuple(results) if many else results[0]
 
 
-def _output(
-    ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, before: dict[int, int]
-) -> Any:
+def _positional(forward: Any, args: Any, kwargs: Any, skip: int) -> tuple[Any, ...]:
+    """Arguments by keyword, put where forward has them; `skip`: its ctx is not among them."""
+    parameters = list(inspect.signature(forward).parameters.values())[skip:]
+    bound = inspect.Signature(parameters).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _output(ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, creation: int) -> Any:
     """One output as the caller gets it: inputs returned as they are become views of themselves."""
     if not isinstance(o, Tensor):
         return o
-    dirty = any(o is d for d in ctx._dirty)
-    if dirty:
-        if recording and (not NOGRAD or TLS.grad):
+    mine = any(o is x for x in inputs)
+    if any(o is d for d in ctx._dirty):
+        writes.wrote(o)
+        if recording and mine:
             writes.check_tape(o, [x for x in inputs if x is not o])
-        return o
-    if not recording:
-        return compute.alias(o) if any(o is x for x in inputs) else o
-    if any(o is x for x in inputs):
-        r = compute.alias(o, CUSTOM)
-        return r
-    if o._v is not None and any(base_of(o) is (base_of(x) or x) for x in inputs):
-        o._v = ViewMeta(base_of(o), CUSTOM, o._s.stale if o._s is not None else 0)
+            if o._v is not None and creation == MULTI_OUTPUT:
+                raise RuntimeError(
+                    "If your Function modifies inplace an input that is a view of another Tensor,"
+                    " your Function cannot return more than one Tensor. This is not supported by"
+                    " the current autograd engine."
+                )
+        return aten.detach(o) if not recording and edge_of(o) is not None else o
+    if mine and not recording and edge_of(o) is not None:
+        return aten.detach(o)
+    if mine:
+        if any(o is x for x in ctx._non_differentiable):
+            return aten.detach(o)
+        return compute.alias(o, creation if recording else NO_GRAD)
+    if recording and o._v is not None and any(base_of(o) is _root(x) for x in inputs):
+        o._v = ViewMeta(base_of(o), creation, o._s.stale if o._s is not None else 0)
     return o
+
+
+def _root(t: Tensor) -> Tensor:
+    return t if t._v is None else base_of(t)
 
 
 def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges: list[Any]) -> None:
     ctx.next = tuple(edges)
-    ctx.seq = next_seq()
-    ctx.shape = ctx.k = None
-    outs: list[Any] = []
-    nr = 0
-    for r in results:
+    ctx._seq = next_seq()
+    ctx._outs = [(r._a.shape, r._k) if isinstance(r, Tensor) else ((), None) for r in results]
+    for nr, r in enumerate(results):
         if not isinstance(r, Tensor):
-            outs.append(((), None))
-            nr += 1
             continue
-        outs.append((r._a.shape, r._k))
-        skip = any(r is x for x in ctx._non_differentiable) or not r._k.differentiable
-        if skip:
-            if not any(r is d for d in ctx._dirty):
+        dirty = any(r is d for d in ctx._dirty)
+        if any(r is x for x in ctx._non_differentiable) or not r._k.differentiable:
+            if not dirty:
                 r._e = None
-        elif any(r is d for d in ctx._dirty):
-            if r._v is not None:
-                _rebase_view(ctx, r, nr)
-            else:
-                s = storage_of(r)
-                s.stale += 1
-                move_retained(r, ctx, nr)
-                r._e = Out(ctx, nr)
-        else:
+        elif not dirty:
             r._e = Out(ctx, nr)
-        nr += 1
-    ctx.outs = outs
+        elif r._v is not None:
+            r._g = None  # as PyTorch: it belonged to what was there before
+            writes.rebase_history(r, _Written(ctx, r))
+        else:
+            r._g = None
+            storage_of(r).stale += 1
+            move_retained(r, ctx, nr)
+            r._e = Out(ctx, nr)
+    if ANOMALY:
+        remember(ctx)
 
 
-def _rebase_view(ctx: FunctionNode, r: Tensor, nr: int) -> None:
-    writes.rebase_history(r, ctx)
+class _Written(Node):
+    """A Function's node as the node of a write into a view: one gradient instead of a tuple."""
+
+    __slots__ = ("fn",)
+    saves = ("fn",)
+
+    def __init__(self, ctx: FunctionNode, view: Tensor) -> None:
+        super().__init__()
+        self.fn: Any = ctx
+        self.next, self.shape, self.k = ctx.next, view._a.shape, view._k
+
+    def name(self) -> str:
+        return self.fn.name()
+
+    def apply(self, g: Any) -> Any:
+        return self.fn.apply((g,))
+
+    def release(self) -> None:
+        self.fn.release()
 
 
 def _keep(ctx: FunctionNode, results: list[Any]) -> None:
@@ -257,7 +390,10 @@ def _keep(ctx: FunctionNode, results: list[Any]) -> None:
             kept.append(None)
             continue
         nr = next((i for i, r in enumerate(results) if r is t), None)
-        kept.append(save_output(t, nr) if nr is not None else save(t))
+        if nr is not None and type(t._e) is Out and t._e.node is ctx:
+            kept.append(save_output(ctx, t, nr))
+        else:
+            kept.append(save(t))
     ctx._saved = kept
     ctx._to_save = None
 
@@ -298,4 +434,19 @@ class _Once(Function):
         )
 
 
-__all__ = ["Function", "FunctionNode", "once_differentiable"]
+class InplaceFunction(Function):
+    """A Function that remembers whether it works in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionNode",
+    "InplaceFunction",
+    "once_differentiable",
+]

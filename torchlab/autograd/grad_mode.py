@@ -134,6 +134,60 @@ class set_grad_enabled(_Mode):
         _set(self._before)
 
 
+class set_multithreading_enabled(_Mode):
+    """Whether a backward over several devices may use a thread for each: at once, and back at the
+    end of a `with`. The engine here runs a backward in the thread that calls it, whatever this
+    says, as PyTorch does on the CPU; the setting is remembered for programs that ask."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._before = TLS.multithreading
+        TLS.multithreading = self.mode
+
+    def clone(self) -> set_multithreading_enabled:
+        """Another one with the same mode."""
+        return set_multithreading_enabled(self.mode)
+
+    _again = clone
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        TLS.multithreading = self._before
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` said last in this thread."""
+    return TLS.multithreading
+
+
+class enforce_grad_layout_policy(_Mode):
+    """Whether the first gradient of a leaf is copied where its strides are not the leaf's (the
+    default), or may be taken over as it is: at once, and back at the end of a `with`."""
+
+    __slots__ = ("enable",)
+
+    def __init__(self, enable: bool = True) -> None:
+        self.enable = bool(enable)
+        self._before = TLS.leaf_layout
+        TLS.leaf_layout = self.enable
+
+    def clone(self) -> enforce_grad_layout_policy:
+        """Another one with the same setting."""
+        return enforce_grad_layout_policy(self.enable)
+
+    _again = clone
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        TLS.leaf_layout = self._before
+
+
 class inference_mode(_Mode):
     """As no_grad; tensors made inside never take part in autograd and have no version."""
 

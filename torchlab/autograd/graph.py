@@ -1,45 +1,29 @@
-"""`autograd.graph`: saved-tensor hooks and the view of the tape's nodes.
+"""`autograd.graph`: the tape's nodes and edges, and hooks that see what it saves.
 
 Source: https://docs.pytorch.org/docs/2.13/autograd.html#autograd-graph
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from torchlab._core.tape import TLS, AccumulateGrad, Node, Out, edge_of
+from torchlab._core.tape import (
+    TLS,
+    AccumulateGrad,
+    GradientEdge,
+    Node,
+    Out,
+    edge_of,
+    nobody,
+    note_write,
+    storage_of,
+)
 from torchlab._core.tensor import Tensor
-
-
-class saved_tensors_hooks:
-    """Inside, what the tape saves goes through `pack_hook`, and back through `unpack_hook`."""
-
-    def __init__(
-        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
-    ) -> None:
-        self.pack_hook = pack_hook
-        self.unpack_hook = unpack_hook
-
-    def __enter__(self) -> None:
-        TLS.saved_hooks = [*TLS.saved_hooks, (self.pack_hook, self.unpack_hook)]
-
-    def __exit__(self, *exc: object) -> None:
-        TLS.saved_hooks = TLS.saved_hooks[:-1]
-
-
-class save_on_cpu(saved_tensors_hooks):
-    """Keep saved tensors in host memory and bring them back to their device when needed."""
-
-    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))  # type: ignore[attr-defined]
-
-
-class GradientEdge(NamedTuple):
-    """A place on the tape: output `output_nr` of `node`."""
-
-    node: Node
-    output_nr: int
+from torchlab.autograd.mutation import allow_mutation_on_saved_tensors
+from torchlab.autograd.packing import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -50,22 +34,123 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require"
             " gradients"
         )
+    if type(e) is AccumulateGrad and e.leaf is nobody:  # a view that was made under no_grad
+        raise AssertionError("Expected gradient function to be set: the tensor has none")
     return GradientEdge(e.node, e.nr) if type(e) is Out else GradientEdge(e, 0)
 
 
-def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count a write that torchlab could not see."""
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        if t._s is not None:
-            t._s.version += 1
+        if t._k.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        note_write(storage_of(t))
+
+
+class _MultiHandle:
+    """Takes back the hooks that `register_multi_grad_hook` put on several tensors."""
+
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Forget the hooks."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def _task() -> int:
+    number = TLS.graph_task
+    if number == -1:
+        raise RuntimeError("expected this hook to be called inside a backward call")
+    return number
+
+
+def will_execute(node: Node) -> bool:
+    """Whether the backward pass that this thread is in runs `node`."""
+    executes = TLS.executes
+    if executes is None:
+        raise RuntimeError("expected to be called inside a backward call")
+    return executes(node)
+
+
+class _Waiting:
+    """What a hook of several tensors knows of one backward pass."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.wanted = sum(will_execute(node) for node in nodes)
+        self.came = 0
+        self.grads: list[Any] = [None] * len(nodes)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[..., None],
+    *,
+    mode: str = "all",
+) -> _MultiHandle:
+    """Call `fn` once in a backward pass for several tensors.
+
+    mode: "all" calls `fn(grads)` when every gradient that this pass computes is known, None for
+    those that it does not; "any" calls `fn(grad)` with the first.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        ran: set[int] = set()
+
+        @functools.wraps(fn)
+        def first(grad: Any) -> None:
+            task = _task()
+            with lock:
+                if task in ran:
+                    return
+                ran.add(task)
+            fn(grad)
+
+        return _MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
+    nodes = []
+    for t in tensors:
+        if edge_of(t) is None:
+            raise AssertionError("Expected gradient function to be set: a tensor has none")
+        nodes.append(get_gradient_edge(t).node)
+    tasks: dict[int, _Waiting] = {}
+
+    def hook(index: int) -> Callable[[Any], None]:
+        def arrived(grad: Any) -> None:
+            task = _task()
+            with lock:
+                waiting = tasks.get(task)
+                if waiting is None:
+                    waiting = tasks[task] = _Waiting(nodes)
+                waiting.came += 1
+                waiting.grads[index] = grad
+                last = waiting.came == waiting.wanted
+            if last:
+                fn(waiting.grads)
+                del tasks[task]
+
+        return arrived
+
+    return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
 
 
 __all__ = [
     "AccumulateGrad",
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]

@@ -105,8 +105,6 @@ def _vector_norm(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     t = tangents[0] if dtype is None else aten.to(tangents[0], dtype)
     one = aten.ones_like(result)
     slope = vjp_helpers["norm_backward"](one, x, order, result, dim, keepdim)
-    if slope is None:  # a count
-        return aten.zeros_like(result)
     products = aten.real(aten.mul(aten.conj(slope), t))
     if dim is None or dim == () or dim == []:
         dim = tuple(range(x._a.ndim))

@@ -13,48 +13,30 @@ from typing import Any
 from torchlab._core import layout
 from torchlab._core.dispatch.python_key import detached
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.tape import AccumulateGrad, Node, Out
+from torchlab._core.tape import AccumulateGrad, Node
 from torchlab._core.tensor import strides_of
 
 
 def deliver(fit: Callable[..., Any], w: Any, node: Node, nr: int, g: Any, source: Any) -> None:
     """Add one incoming gradient to what a node has got."""
-    if node.outs is not None:
-        g = fit(g, *node.outs[nr], node, source)
+    if node._outs is not None:
+        g = fit(g, *node._outs[nr], node, source)
         if w.grads is None:
-            w.grads = [None] * len(node.outs)
-            w.owned = [False] * len(node.outs)
+            w.grads = [None] * len(node._outs)
+            w.owned = [False] * len(node._outs)
         have = w.grads[nr]
         w.grads[nr] = g if have is None else aten.add(have, g)
         return
     if type(node) is AccumulateGrad:
         leaf = node.leaf()
         if leaf is None:
-            return
+            leaf = node.revived()
+            if leaf is None:
+                return
         g = fit(g, leaf._a.shape, leaf._k, node, source)
     else:
         g = fit(g, node.shape, node.k, node, source)
     w.grads = g if w.grads is None else aten.add(w.grads, g)
-
-
-def fitted(fit: Callable[..., Any], node: Node, results: Any, wanted: Any) -> list[Any]:
-    """All gradients that a node gives, in the shapes and types of what they belong to."""
-    found = list(results)
-    for i, (e, g) in enumerate(zip(node.next, found, strict=False)):
-        if e is None or g is None:
-            continue
-        to, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
-        if wanted is not None and to not in wanted:
-            continue
-        if type(to) is AccumulateGrad:
-            leaf = to.leaf()
-            if leaf is not None:
-                found[i] = fit(g, leaf._a.shape, leaf._k, to, node)
-        elif to.outs is not None:
-            found[i] = fit(g, *to.outs[nr], to, node)
-        else:
-            found[i] = fit(g, to.shape, to.k, to, node)
-    return found
 
 
 def consumed(edges: Any, results: list[Any]) -> Iterator[tuple[Any, Any]]:
@@ -102,4 +84,4 @@ def _suits(leaf: Any, g: Any) -> bool:
     return bool(g._k.contiguous)
 
 
-__all__ = ["accumulate", "consumed", "deliver", "fitted"]
+__all__ = ["accumulate", "consumed", "deliver"]

@@ -14,6 +14,7 @@ Source: https://docs.pytorch.org/docs/2.13/library.html
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,8 @@ from torchlab._core.dispatch.writes import wrote
 from torchlab._core.tape import NOGRAD, TLS, edge_of, storage_of
 from torchlab._core.tensor import Tensor
 from torchlab._ops import CUSTOM, OpOverloadPacket
+from torchlab.amp._casting import kind_of
+from torchlab.amp.autocast_mode import is_autocast_available
 from torchlab.autograd.function import Function
 from torchlab.autograd.grad_mode import no_grad
 from torchlab.library.fake_context import fake_context
@@ -144,6 +147,22 @@ class CustomOpDef:
             return fn
 
         return register if fn is None else register(fn)
+
+    def register_autocast(self, device_type: str, cast_inputs: dt.dtype) -> None:
+        """While autocast is on for that type of device, let floating-point tensors on it become
+        `cast_inputs` (float64 stays) and the operator run with autocast off. ValueError for types
+        of devices without autocast and dtypes that are not floating-point."""
+        if not isinstance(device_type, str):
+            raise TypeError(
+                f"register_autocast(): device_type must be str, not {type(device_type).__name__}"
+            )
+        if not is_autocast_available(device_type):
+            raise ValueError(f"Unknown device type for autocast: {device_type}")
+        if not isinstance(cast_inputs, dt.dtype) or not cast_inputs.is_floating_point:
+            raise ValueError(f"register_autocast(): {cast_inputs} is no floating-point dtype")
+        kind = kind_of(device_type)
+        others = [w for w in (self.op.autocast or "").split() if not w.endswith(f":{kind}")]
+        self.op.autocast = " ".join([*others, f"{cast_inputs.name}:{kind}"])
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
@@ -400,6 +419,26 @@ def register_kernel(
 ) -> Any:
     """`CustomOpDef.register_kernel` by the operator's name."""
     return definition_of(op).register_kernel(device_types, func)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: dt.dtype, /, *, lib: Any = None
+) -> None:
+    """`CustomOpDef.register_autocast` by the operator's name."""
+    definition_of(op).register_autocast(device_type, cast_inputs)
+
+
+def impl_abstract(
+    qualname: Any, func: Callable[..., Any] | None = None, *, lib: Any = None, _stacklevel: int = 1
+) -> Any:
+    """The old name of `register_fake`."""
+    warnings.warn(
+        "`torch.library.impl_abstract` was renamed to `torch.library.register_fake`. Please use"
+        " that instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return register_fake(qualname, func, lib=lib)
 
 
 def register_torch_dispatch(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from torchlab._core.device import device
+from torchlab._core.dispatch.tags import Tag
 from torchlab._core.dtype import dtype
 from torchlab._core.tensor import Tensor
 
@@ -24,13 +25,22 @@ _RETURNED = ("Tensor", "SymInt", "float", "bool", "Scalar")
 _SEQUENCES = (list, collections.abc.Sequence)
 
 
-def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str],
-                 op_name: str | None = None) -> str:  # fmt: skip
+def infer_schema(
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    op_name: str | None = None,
+    tags: Tag | Iterable[Tag] | None = (),
+) -> str:
     """The schema in PyTorch's notation, with `op_name` before it if given.
 
-    `mutates_args` names the tensors the function writes to; "unknown" means all of them. Raises
-    ValueError for parameters without hints and for types that a schema cannot express.
+    `mutates_args` names the tensors the function writes to; "unknown" means all of them. `tags`:
+    Tag.inplace says that the function returns its first argument, which it writes to, Tag.out that
+    it returns the keyword-only tensors it writes to. Raises ValueError for parameters without
+    hints, for types that a schema cannot express, and for functions that are not as the tag says.
     """
+    form = _form(tags)
     signature = inspect.signature(prototype_function)
 
     def refuse(why: str) -> NoReturn:
@@ -52,6 +62,7 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         else set(mutates_args)
     )
     unseen = set(mutated)
+    written: dict[str, str] = {}  # name → its type with the alias mark
     parts: list[str] = []
     starred = False
     for i, (name, p) in enumerate(signature.parameters.items()):
@@ -76,7 +87,7 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
                     f"Parameter {name} is in mutable_args but only Tensors or collections of "
                     "Tensors can be mutated"
                 )
-            text = f"Tensor(a{i}!){text[len('Tensor') :]}"
+            text = written[name] = f"Tensor(a{i}!){text[len('Tensor') :]}"
             unseen.discard(name)
         parts.append(
             f"{text} {name}"
@@ -97,7 +108,58 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         refuse(f"Return has unsupported type {hints['return']}. The valid types are: "
                "Tensor, list[Tensor], int, float, bool, "
                "numbers, and tuples of them.")  # fmt: skip
+    if form is not None:
+        named = "unknown" if everything else tuple(mutated)
+        of_tensor = [n for n in signature.parameters if _type(hints[n]) == "Tensor"]
+        returned = _written_and_returned(
+            form, signature, of_tensor, named, written, returned, refuse
+        )
     return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
+
+
+def _form(tags: Tag | Iterable[Tag] | None) -> Tag | None:
+    """Tag.inplace or Tag.out, if it is among the tags."""
+    given = () if tags is None else (tags,) if isinstance(tags, Tag) else tuple(tags)
+    found = [t for t in (Tag.inplace, Tag.out) if t in given]
+    assert len(found) < 2, "torch.Tag.inplace and torch.Tag.out are mutually exclusive"
+    return found[0] if found else None
+
+
+def _written_and_returned(
+    form: Tag,
+    signature: inspect.Signature,
+    of_tensor: list[str],
+    named: Any,
+    written: dict[str, str],
+    returned: str,
+    refuse: Callable[[str], NoReturn],
+) -> str:
+    """The type of the result of an in-place or out= form, with the alias marks of what it is."""
+    keyword = {n for n, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY}
+    if form is Tag.inplace:
+        first = next(iter(signature.parameters), "")
+        if first not in of_tensor or first in keyword:
+            refuse("torch.Tag.inplace requires the first positional argument to be a Tensor.")
+        if named != (first,):
+            refuse(
+                "torch.Tag.inplace requires mutates_args to contain exactly the first positional"
+                f" argument, got {named}."
+            )
+        if returned != "Tensor":
+            refuse("torch.Tag.inplace requires the return annotation to be torch.Tensor.")
+        return written[first]
+    if set(written) - keyword:
+        refuse("torch.Tag.out requires mutable arguments to be keyword-only.")
+    if not written:
+        refuse("torch.Tag.out requires at least one mutable keyword-only Tensor argument.")
+    plain = ["Tensor"] * len(written)
+    if returned != (plain[0] if len(plain) == 1 else f"({', '.join(plain)})"):
+        refuse(
+            "torch.Tag.out requires the return annotation to match the mutable keyword-only Tensor"
+            f" arguments {tuple(written)}."
+        )
+    marked = list(written.values())
+    return marked[0] if len(marked) == 1 else f"({', '.join(marked)})"
 
 
 def _members(hint: Any) -> set[Any] | None:

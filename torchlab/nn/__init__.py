@@ -5,7 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/nn.html
 
 from __future__ import annotations
 
-from torchlab.nn import attention, functional, init, modules, utils
+from torchlab.nn import attention, functional, init, modules, parallel, utils
 from torchlab.nn.activation import (
     ELU,
     GELU,
@@ -124,6 +124,7 @@ from torchlab.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from torchlab.nn.parallel import DataParallel
 from torchlab.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from torchlab.nn.parameter_containers import ParameterDict, ParameterList
 from torchlab.nn.patches import Fold, Unfold
@@ -158,6 +159,7 @@ from torchlab.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from torchlab.nn.response_norm import CrossMapLRN2d, LocalResponseNorm
 from torchlab.nn.shuffling import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from torchlab.nn.sparse import Embedding
+from torchlab.nn.sync_batchnorm import SyncBatchNorm
 from torchlab.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from torchlab.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from torchlab.nn.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.tape import HookDict
-from torchlab.nn._backward_hooks import BackwardHooks
+from torchlab.nn._backward_hooks import BackwardHooks, watch_last_node
 
 _ids = itertools.count()
 
@@ -26,10 +26,11 @@ def _skip_id(used: int) -> None:
 class RemovableHandle:
     """What registering a hook returns: `remove()` takes the hook back; also a context manager."""
 
-    def __init__(self, hooks: Any, *, extra: Any = ()) -> None:
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.id = next(_ids)
-        self._hooks = weakref.ref(hooks)
-        self._extra = tuple(weakref.ref(e) for e in extra)
+        self._hooks = weakref.ref(hooks_dict)
+        more = extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
+        self._extra = tuple(weakref.ref(e) for e in more if e is not None)
 
     def remove(self) -> None:
         """Forget the hook; calling it again does nothing."""
@@ -78,7 +79,7 @@ _ACTIVE: list[Any] = []  # not empty while there may be global hooks: one truth 
 
 def add_hook(table: Any, hook: Any, *, flags: Any = (), prepend: bool = False) -> RemovableHandle:
     """Enter `hook`, and its id in the tables of `flags`, such as "wants keyword arguments"."""
-    handle = RemovableHandle(table, extra=flags)
+    handle = RemovableHandle(table, extra_dict=flags)
     table[handle.id] = hook
     for flag in flags:
         flag[handle.id] = True
@@ -145,6 +146,7 @@ class Calls:
     _forward_pre_hooks_with_kwargs: HookDict
     _backward_hooks: HookDict
     _backward_pre_hooks: HookDict
+    _is_full_backward_hook: bool | None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -179,6 +181,8 @@ class Calls:
                     result = r
             if backward is not None:
                 result = backward.watch_outputs(result)
+            if self._is_full_backward_hook is False and self._backward_hooks:
+                watch_last_node(self, list(self._backward_hooks.values()), args, result)
             return result
         except Exception:
             self._run_always_called(args, kwargs, result, called)
@@ -224,7 +228,8 @@ class Calls:
 
     def _backward_hook_runner(self) -> BackwardHooks | None:
         pre = [*GLOBAL.backward_pre.values(), *self._backward_pre_hooks.values()]
-        full = [*GLOBAL.backward.values(), *self._backward_hooks.values()]
+        own = () if self._is_full_backward_hook is False else self._backward_hooks.values()
+        full = [*GLOBAL.backward.values(), *own]
         return BackwardHooks(self, full, pre) if pre or full else None
 
     # ---- registering -----------------------------------------------------------------------------
@@ -265,7 +270,23 @@ class Calls:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are
         known; what
         it returns replaces grad_input."""
+        self._kind_of_backward_hooks(full=True)
         return add_hook(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` at the last step that forward recorded: the
+        old kind, which sees that step's gradients and not the module's where they differ.
+        Deprecated: `register_full_backward_hook`."""
+        self._kind_of_backward_hooks(full=False)
+        return add_hook(self._backward_hooks, hook)
+
+    def _kind_of_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single"
+                " Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
 
 # ---- errors -------------------------------------------------------------------------------------

@@ -88,6 +88,10 @@ class Conversion:
         """All floating-point tensors to float64."""
         return self._floats(lambda t: t.double())
 
+    def share_memory(self) -> Any:
+        """All tensors to memory that other processes can see, see `Tensor.share_memory_`."""
+        return self._apply(lambda t: t.share_memory_())
+
     def half(self) -> Any:
         """All floating-point tensors to float16."""
         return self._floats(lambda t: t.half())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from torchlab._core.dispatch import registry
@@ -22,6 +23,9 @@ from torchlab._core.ops.kernels import reduction_number
 from torchlab._core.tensor import Tensor
 
 _EXTRA = ("sigmoid", "tanh")  # operators of torch that are public here, too
+_OWN = (  # PyTorch has them in torch and here, as two functions; graphs of torch.fx tell which
+    "adaptive_max_pool1d", "celu", "max_pool1d", "max_pool2d", "max_pool3d", "rms_norm", "selu",
+)  # fmt: skip
 _OVERRIDES = (  # of torchlab.overrides
     "handle_torch_function", "has_torch_function", "has_torch_function_unary",
     "has_torch_function_variadic",
@@ -31,6 +35,8 @@ _OVERRIDES = (  # of torchlab.overrides
 def __getattr__(name: str) -> Any:
     try:
         value = registry.function(name, "nn.functional")
+        if name in _OWN:
+            value = _own(value)
     except AttributeError:
         if name in _OVERRIDES:
             value = getattr(importlib.import_module("torchlab.overrides"), name)
@@ -42,6 +48,13 @@ def __getattr__(name: str) -> Any:
             ) from None
     globals()[name] = value
     return value
+
+
+def _own(fn: Any) -> Any:
+    """A function of its own that does what `fn` does."""
+    made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, __name__
+    return made
 
 
 def __dir__() -> list[str]:
@@ -117,9 +130,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return elu_(input, alpha) if inplace else _activation.elu.call(input, alpha)
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of `elu`."""
-    return _activation.elu.inplace(input, alpha)
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """In-place version of `elu`: x · scale where x > 0, else
+    alpha · scale · (exp(x · input_scale) − 1)."""
+    return _activation.elu.inplace(input, alpha, scale, input_scale)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -347,6 +361,28 @@ def batch_norm(
     return aten.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, False
     )
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Each sample over its last dims, `normalized_shape`: mean 0 and variance 1, then scaled."""
+    return aten.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Each sample's channels in `num_groups` groups: mean 0 and variance 1, then scaled."""
+    return aten.group_norm(input, num_groups, weight, bias, eps)
 
 
 def instance_norm(

@@ -11,7 +11,8 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.Module.html
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import Any, TypeVar
 
 from torchlab._core.tape import AccumulateGrad, HookDict, edge_of
 from torchlab._core.tensor import Parameter, Tensor
@@ -36,12 +37,15 @@ _HOOKS = (
     "_load_state_dict_post_hooks",
 )
 _new_attribute = object.__setattr__
+T_destination = TypeVar("T_destination", bound=dict[str, Any])
+"""The type of a state dict that the caller brings along."""
 
 
 class Module(Calls, Traversal, Conversion, State):
     """Subclass it, create layers in `__init__` after `super().__init__()`, compute in `forward`."""
 
     training: bool
+    T_destination = T_destination
     call_super_init = False
     dump_patches = False
 
@@ -239,11 +243,25 @@ class Module(Calls, Traversal, Conversion, State):
         }
         return sorted(n for n in names if not n[:1].isdigit())
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile this module's forward in place; the arguments are those of `torch.compile`.
+        Copies and files of the module are not compiled."""
+        compiled = sys.modules["torchlab"].compile(self.forward, *args, **kwargs)
+        self.__dict__["forward"] = compiled
+        self.__dict__["_compiled_forward"] = compiled
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if state.pop("_compiled_forward", None) is not None:
+            del state["forward"]
+        return state
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name in _HOOKS:  # a module pickled by an older version may lack some
             self.__dict__.setdefault(name, HookDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
 
     # ---- mode ------------------------------------------------------------------------------------
 

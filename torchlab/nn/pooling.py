@@ -1,4 +1,8 @@
-"""Pooling layers. Source: https://docs.pytorch.org/docs/2.13/nn.html#pooling-layers"""
+"""Pooling layers. Source: https://docs.pytorch.org/docs/2.13/nn.html#pooling-layers
+
+A layer says by name which function of `nn.functional` it is, looked up at each call: fx replaces
+the functions while it traces.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,20 @@ from torchlab.nn._sizes import each_of
 from torchlab.nn.module import Module
 
 
-class _MaxPool(Module):
+class _Pool(Module):
+    """A layer whose forward is the function `_function` of `nn.functional`."""
+
+    _function: str
+
+    def _pool(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(F, self._function)(*args, **kwargs)
+
+
+class _MaxPool(_Pool):
+    __constants__ = [
+        "kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode",
+    ]  # fmt: skip
+
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         return_indices: bool = False, ceil_mode: bool = False,
@@ -22,6 +39,17 @@ class _MaxPool(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Any) -> Any:
+        return self._pool(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -32,35 +60,26 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """The largest element of each window of (N, C, L)."""
 
-    def forward(self, input: Any) -> Any:
-        return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPool):
     """The largest element of each window of (N, C, H, W)."""
 
-    def forward(self, input: Any) -> Any:
-        return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+    _function = "max_pool2d"
 
 
-class AvgPool1d(Module):
+class _AvgPool(_Pool):
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"  # type: ignore[attr-defined]
+
+
+class AvgPool1d(_AvgPool):
     """The mean of each window of (N, C, L)."""
+
+    _function = "avg_pool1d"
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -74,7 +93,7 @@ class AvgPool1d(Module):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Any) -> Any:
-        return F.avg_pool1d(
+        return self._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -83,12 +102,11 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
+class _AvgPoolDivided(_AvgPool):
+    """With `divisor_override`, what a window's sum is divided by."""
 
-class AvgPool2d(Module):
-    """The mean of each window of (N, C, H, W)."""
+    __constants__ = [*_AvgPool.__constants__, "divisor_override"]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -103,7 +121,7 @@ class AvgPool2d(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Any) -> Any:
-        return F.avg_pool2d(
+        return self._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -113,11 +131,16 @@ class AvgPool2d(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+class AvgPool2d(_AvgPoolDivided):
+    """The mean of each window of (N, C, H, W)."""
+
+    _function = "avg_pool2d"
 
 
-class _Adaptive(Module):
+class _Adaptive(_Pool):
+    __constants__ = ["output_size"]
+
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
@@ -126,19 +149,22 @@ class _Adaptive(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_Adaptive):
+class _AdaptiveAvgPool(_Adaptive):
+    def forward(self, input: Any) -> Any:
+        return self._pool(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Means over windows chosen so that (N, C, L) becomes (N, C, output_size)."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = "adaptive_avg_pool1d"
 
 
-class AdaptiveAvgPool2d(_Adaptive):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
     size."""
 
-    def forward(self, input: Any) -> Any:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = "adaptive_avg_pool2d"
 
 
 __all__ = [

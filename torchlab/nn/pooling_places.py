@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab.nn import functional as F
 from torchlab.nn._sizes import each_of
-from torchlab.nn.module import Module
+from torchlab.nn.pooling import _Pool
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(_Pool):
     """Takes the two results of a max pooling with return_indices=True."""
 
     dimensions = 0
@@ -23,6 +22,9 @@ class _MaxUnpool(Module):
         self.kernel_size = each_of(kernel_size, n)
         self.stride = each_of(stride if stride is not None else kernel_size, n)
         self.padding = each_of(padding, n)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return self._pool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -35,11 +37,7 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     dimensions = 1
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -49,11 +47,7 @@ class MaxUnpool2d(_MaxUnpool):
     """
 
     dimensions = 2
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -63,14 +57,10 @@ class MaxUnpool3d(_MaxUnpool):
     """
 
     dimensions = 3
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _function = "max_unpool3d"
 
 
-class _FractionalMaxPool(Module):
+class _FractionalMaxPool(_Pool):
     """Exactly one of output_size and output_ratio (its share of the input's size, between 0 and 1)
     says how large the result is. Source: https://arxiv.org/abs/1412.6071"""
 
@@ -100,14 +90,8 @@ class _FractionalMaxPool(Module):
         self.output_size = output_size
         self.output_ratio = output_ratio
 
-
-class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest element of windows of (N, C, H, W) whose places are drawn at random."""
-
-    dimensions = 2
-
     def forward(self, input: Any) -> Any:
-        return F.fractional_max_pool2d(
+        return self._pool(
             input,
             self.kernel_size,
             self.output_size,
@@ -115,22 +99,20 @@ class FractionalMaxPool2d(_FractionalMaxPool):
             self.return_indices,
             _random_samples=self._random_samples,
         )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest element of windows of (N, C, H, W) whose places are drawn at random."""
+
+    dimensions = 2
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """The largest element of windows of (N, C, D, H, W) whose places are drawn at random."""
 
     dimensions = 3
-
-    def forward(self, input: Any) -> Any:
-        return F.fractional_max_pool3d(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
-        )
+    _function = "fractional_max_pool3d"
 
 
 __all__ = [

@@ -84,6 +84,9 @@ class Optimizer:
     defaults: the options of groups that do not say otherwise. Subclasses define `step`.
     """
 
+    OptimizerPreHook = Callable[..., Any]
+    OptimizerPostHook = Callable[..., None]
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
@@ -108,6 +111,11 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """`func`, a `step`, with the hooks around it. Subclasses' own `step` has them already."""
+        return func if getattr(func, "hooked", False) else _with_hooks(func)
 
     # ---- groups ----------------------------------------------------------------------------------
 

@@ -8,5 +8,6 @@ from __future__ import annotations
 from torchlab.testing.allclose import assert_allclose
 from torchlab.testing.comparison import assert_close
 from torchlab.testing.creation import make_tensor
+from torchlab.testing.file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]

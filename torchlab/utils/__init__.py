@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from torchlab.utils import data, dlpack, hooks
+from torchlab.utils import checkpoint, data, dlpack, hooks

@@ -1,4 +1,4 @@
-"""The laboratory's pictures: the autograd graph, strides, memory and fusion, static and live.
+"""The laboratory's pictures: the autograd graph, a recorded backward, strides, memory and fusion.
 
 Data flows one way: *recorders* listen to events, *snapshots* are plain data, *views* draw them as
 SVG, *widgets* show the drawing in a notebook. Importing this package loads none of the widget
@@ -15,6 +15,11 @@ _FACES = {
     "autograd_graph": "torchlab.viz.recorders.autograd",
     "live_autograd": "torchlab.viz.recorders.autograd",
     "AutogradRecorder": "torchlab.viz.recorders.autograd",
+    "record_backward": "torchlab.viz.recorders.backward",
+    "BackwardRecorder": "torchlab.viz.recorders.backward",
+    "Playback": "torchlab.viz.playback",
+    "why_none": "torchlab.viz.reasons",
+    "changed_in_place": "torchlab.viz.reasons",
     "stride_explorer": "torchlab.viz.recorders.strides",
     "memory": "torchlab.viz.recorders.memory",
     "live_memory": "torchlab.viz.recorders.memory",

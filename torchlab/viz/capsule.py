@@ -38,27 +38,42 @@ renderer.render({ model, el: document.getElementById("tlviz-root") });
 
 
 def finite(value: Any) -> Any:
-    """`value` with NaN and infinities as texts, since JSON has none."""
+    """`value` with NaN and infinities as texts, since JSON has none; itself if it has none."""
+    try:
+        json.dumps(value, allow_nan=False)  # far quicker than a walk
+    except ValueError:
+        return _finite(value)
+    return value
+
+
+def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
+        return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(v) for v in value]
+        return [_finite(v) for v in value]
     return value
 
 
 def json_for_html(value: Any) -> str:
     """JSON that can stand inside a `<script>` element, whatever strings it holds."""
-    text = json.dumps(finite(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    try:
+        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+# What a renderer needs beside common.js and its own file.
+PARTS = {"backward": ("layered.js", "timeline.js")}
 
 
 @cache
 def module_source(kind: str) -> str:
     """The renderer of one kind of picture as a single ES module (the shared part comes first)."""
-    shared = (STATIC / "common.js").read_text(encoding="utf-8")
-    return shared + "\n" + (STATIC / f"{kind}.js").read_text(encoding="utf-8")
+    files = ["common.js", *PARTS.get(kind, ()), f"{kind}.js"]
+    return "\n".join((STATIC / file).read_text(encoding="utf-8") for file in files)
 
 
 @cache

@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from torchlab._core.lazy import lazy
 from torchlab.viz import capsule
+from torchlab.viz.playback import Playback
 from torchlab.viz.views import autograd as autograd_view
+from torchlab.viz.views import backward as backward_view
 from torchlab.viz.views import digraphs
 from torchlab.viz.views import fusion as fusion_view
 from torchlab.viz.views import memory as memory_view
@@ -121,6 +123,18 @@ class AutogradPicture(Picture):
         return digraphs.autograd_digraph(cast(Any, self.snapshot))
 
 
+class BackwardPicture(Picture):
+    """A recorded backward; its widget and its page play it."""
+
+    kind = "backward"
+    _draw = staticmethod(backward_view.draw)
+
+    @property
+    def playback(self) -> Playback:
+        """The recording as data that can be stepped forwards and backwards."""
+        return Playback(self.snapshot)
+
+
 class StridePicture(Picture):
     """Storage, strides and views of a tensor."""
 
@@ -147,7 +161,8 @@ class FusionPicture(Picture):
 
 
 PICTURES: dict[str, type[Picture]] = {
-    p.kind: p for p in (AutogradPicture, StridePicture, MemoryPicture, FusionPicture)
+    p.kind: p
+    for p in (AutogradPicture, BackwardPicture, StridePicture, MemoryPicture, FusionPicture)
 }
 
 

@@ -92,7 +92,6 @@ def test_batch_sampler():
         (lambda: D.RandomSampler([1], num_samples=-1), ValueError, "num_samples should be"),
         (lambda: D.WeightedRandomSampler([[1.0]], 1), ValueError, "should be a 1d sequence"),
         (lambda: D.DataLoader([1], num_workers=-1), ValueError, "should be non-negative"),
-        (lambda: D.DataLoader([1], num_workers=2), ValueError, "Use num_workers=0"),
         (lambda: D.DataLoader([1], prefetch_factor=2), ValueError, "prefetch_factor option"),
         (lambda: D.DataLoader([1], persistent_workers=True), ValueError, "needs num_workers"),
         (lambda: D.DataLoader([1], shuffle=True, sampler=[0]), ValueError, "exclusive with shuf"),

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from torchlab._core import layout
+from torchlab._core.backends import cuda
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
 from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage
 
-cupy = lazy("cupy", "pip install 'torchlab[cuda12]' or 'torchlab[cuda13]'")
+cupy = cuda.cupy
 sim_memory = lazy("torchlab._core.backends.sim")
 
 
@@ -112,6 +113,7 @@ class Cuda:
     """NVIDIA GPUs through CuPy."""
 
     def __init__(self, index: int) -> None:
+        cuda.require()
         self.xp = cupy
         self.index = index
 

@@ -109,8 +109,24 @@ def _load() -> _Library | None:
     return None
 
 
+_enabled = True
+
+
+def enabled() -> bool:
+    """Whether convolutions may go to the library."""
+    return _enabled
+
+
+def enable(on: bool) -> None:
+    """Let them, or not: `torch.backends.mkldnn.enabled`, for the whole process."""
+    global _enabled
+    _enabled = on
+
+
 def fits(*arrays: np.ndarray) -> bool:
-    """Whether oneDNN is there and takes these arrays."""
+    """Whether oneDNN is there, switched on, and takes these arrays."""
+    if not _enabled:
+        return False
     for a in arrays:
         if a.dtype.char != "f" or not a.size or a.ndim > 5 or min(a.strides) < 0:
             return False

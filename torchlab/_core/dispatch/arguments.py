@@ -62,7 +62,7 @@ def _is_bool(v: Any) -> bool:
 
 
 def _is_dtype(v: Any) -> bool:
-    return isinstance(v, (dt.dtype, type))
+    return isinstance(v, dt.dtype) or dt.of_type(v) is not None
 
 
 def _is_device(v: Any) -> bool:

@@ -26,11 +26,13 @@ from torchlab._core.dispatch.levels import LEVELS, Level, again, mapped, wrapper
 from torchlab._core.dispatch.overload import bind
 from torchlab._core.dispatch.registry import OPS, aten
 from torchlab._core.lazy import lazy
+from torchlab._core.tape import NOGRAD, TLS, edge_of
 from torchlab._core.tensor import Tensor
 
 Rule = Callable[[Any, tuple[Any, ...], int], Any]
 RULES: dict[str, Rule] = {}  # "name.overload", or "name" for all overloads
 MAKERS: dict[str, Callable[..., Any]] = {}  # overloads that no declaration stands for
+WHOLE = frozenset(("argwhere",))  # composites that run for each element, not their body
 _rules = lazy("torchlab._core.dispatch.batching")
 
 
@@ -38,19 +40,9 @@ class Batched(Level):
     """A wrapper that holds a tensor and the number of its hidden dimension; None for a constant,
     which is the same for all of the batch."""
 
-    __slots__ = ("value", "bdim")
+    __slots__ = ()
     value: Tensor
     bdim: int | None
-
-    def each(self, fn: Callable[[Tensor], Tensor]) -> Any:
-        r = batched(fn(self.value), self.bdim, self._level)
-        r._v, r._e = self._v, self._e
-        if r._e is not None:
-            r._e.k = r._k
-        return r
-
-    def take(self, other: Any) -> None:
-        self.value, self.bdim = other.value, other.bdim
 
     @classmethod
     def run(cls, op: Any, args: tuple[Any, ...], level: int) -> Any:
@@ -69,6 +61,8 @@ class Batched(Level):
                 _refuse_write(f"{op.name}_")
             again_inplace(op, [mapped(lambda x: held(x, level), a) for a in args])
             return
+        if _recorded(args, level):  # what the tape saves must not be what is written
+            args = (batched(aten.clone(target.value), target.bdim, level), *args[1:])
         result = cls.run(op, args, level)
         if result._a.shape != target._a.shape:
             raise RuntimeError(
@@ -81,9 +75,14 @@ class Batched(Level):
     def each(self, fn: Callable[[Tensor], Tensor]) -> Any:
         r = batched(fn(self.value), self.bdim, self._level)
         r._v, r._e = self._v, self._e
-        if r._e is not None:
-            r._e.k = r._k
         return r
+
+    def take(self, other: Any) -> None:
+        self.value, self.bdim = other.value, other.bdim
+
+    @classmethod
+    def whole(cls, op: Any) -> bool:
+        return op.name in WHOLE
 
     @classmethod
     def lift(cls, x: Tensor, level: int) -> Any:
@@ -96,7 +95,7 @@ class Batched(Level):
             _rules.load()
             maker = MAKERS.get(overload._opname)
             if maker is None:
-                raise NotImplementedError(f"vmap: there is no batching rule for {overload}")
+                return _overload_by_one(overload, args, kwargs, level)
             return maker(overload, args, kwargs, level)
         full = bind(overload.parsed, args, kwargs)
         if form == "functional":
@@ -144,6 +143,14 @@ def front(x: Any, level: int) -> Tensor:
     if x._level != level or not x.bdim:
         return held(x, level)
     return aten.movedim(x.value, x.bdim, 0)
+
+
+def whole(x: Any, n: int, level: int) -> Tensor:
+    """The whole batch of `n` that a tensor stands for, the hidden dimension first."""
+    if is_batched(x, level):
+        return front(x, level)
+    value = held(x, level)
+    return aten.expand(value, (n, *value._a.shape))
 
 
 def size_of(args: Any, level: int) -> int:
@@ -198,6 +205,27 @@ def one_by_one(op: Any, args: tuple[Any, ...], level: int) -> Any:
     return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
 
 
+def _overload_by_one(overload: Any, args: Any, kwargs: Any, level: int) -> Any:
+    """The same for an overload that no declaration stands for, a functional one."""
+    if overload.parsed.is_mutable:
+        raise NotImplementedError(f"vmap: there is no batching rule for {overload}")
+    n = size_of((*args, *kwargs.values()), level)
+
+    def element(x: Any, i: int) -> Any:
+        if x._level != level:
+            return x
+        return x.value if x.bdim is None else aten.select(x.value, x.bdim, i)
+
+    rows = [
+        overload(
+            *(mapped(lambda x, i=i: element(x, i), a) for a in args),
+            **{k: mapped(lambda x, i=i: element(x, i), v) for k, v in kwargs.items()},
+        )
+        for i in range(max(n, 1))
+    ]
+    return batched(aten.stack(rows), 0, level) if n > 0 else rows[0]
+
+
 def again_inplace(op: Any, args: Any) -> None:
     """The write itself, on what was unwrapped."""
     names = [a.name for a in op.schema.arguments]
@@ -216,6 +244,13 @@ def write(target: Any, source: Any, level: int) -> None:
     into.copy_(value)
 
 
+def _recorded(args: Any, level: int) -> bool:
+    """Whether what the wrappers hold wants gradients."""
+    if NOGRAD and not TLS.grad:
+        return False
+    return any(isinstance(x, Tensor) and edge_of(held(x, level)) is not None for x in args)
+
+
 def _refuse_write(name: str) -> NoReturn:
     raise RuntimeError(
         f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in"
@@ -231,7 +266,8 @@ def _refuse_write(name: str) -> NoReturn:
 
 class _Running(threading.local):
     def __init__(self) -> None:
-        self.facts: dict[int, tuple[int, str]] = {}
+        # By level; while a transform is handed over, others of its number may run.
+        self.facts: dict[int, list[tuple[int, str]]] = {}
 
 
 _running = _Running()
@@ -248,7 +284,7 @@ def enter(size: int, randomness: str) -> int:
     """Begin a vmap over a batch of `size`; its level."""
     _rules.load()
     level = LEVELS.enter(Batched)
-    _running.facts[level] = size, randomness
+    _running.facts.setdefault(level, []).append((size, randomness))
     modes.SLOW.append(_MODE)
     return level
 
@@ -256,7 +292,7 @@ def enter(size: int, randomness: str) -> int:
 def leave() -> None:
     """End the innermost transform, a vmap."""
     modes.SLOW.remove(_MODE)
-    del _running.facts[len(LEVELS.running)]
+    _running.facts[len(LEVELS.running)].pop()
     LEVELS.leave()
 
 
@@ -265,8 +301,13 @@ def innermost() -> tuple[int, int, str] | None:
     running = LEVELS.running
     for level in range(len(running), 0, -1):
         if running[level - 1] is Batched:
-            return (level, *_running.facts[level])
+            return (level, *_running.facts[level][-1])
     return None
+
+
+def facts(level: int) -> tuple[int, str]:
+    """(size of the batch, randomness) of the vmap of this level."""
+    return _running.facts[level][-1]
 
 
 def declared(name: str, overload: str = "default") -> Any:
@@ -275,6 +316,7 @@ def declared(name: str, overload: str = "default") -> Any:
 
 
 __all__ = [
-    "MAKERS", "RULES", "Batched", "Mode", "batched", "declared", "enter", "front", "held",
-    "innermost", "is_batched", "leave", "levels", "one_by_one", "rule_of", "size_of", "write",
+    "MAKERS", "RULES", "Batched", "Mode", "batched", "declared", "enter", "facts", "front", "held",
+    "innermost", "is_batched", "leave", "levels", "one_by_one", "rule_of", "size_of", "whole",
+    "write",
 ]  # fmt: skip

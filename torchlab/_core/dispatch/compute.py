@@ -188,11 +188,8 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
                 f" {value._a.ndim} dimension(s)."
             )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
-        if isinstance(value, Tensor) and value._k.dtype.is_complex and not d.is_complex:
-            raise RuntimeError(
-                f"masked_fill: value cannot be converted to type {d.name} without overflow:"
-                f" {value.item()}"
-            )
+        if isinstance(value, Tensor) and value._k.dtype is not d and value._k.device is cpu:
+            scalar_array(value._a.item(), d)  # refuses what does not fit, as it does of numbers
         return d, d
     dims = zeros = wrapped = None
     for x in operands[1:] if promote == "where" else operands:
@@ -348,7 +345,6 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
             return r
     if type(op.promote) is str and op.promote in _RAW:
         check_mask(op, operands[_RAW[op.promote]])
-    compute, result = result_dtypes(op, operands)
     tensors = [x for x in operands if isinstance(x, Tensor)]
     if not tensors and op.numbers != "all":
         kinds = ", ".join(type(x).__name__ for x in operands)
@@ -366,11 +362,16 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     except RuntimeError as e:
         shapes = " and ".join(str(list(t._a.shape)) for t in tensors)
         raise RuntimeError(f"{e} ({op.name}: shapes {shapes} do not broadcast)") from None
+    compute, result = result_dtypes(op, operands)
     strides = None
     if not all(t._k.contiguous for t in tensors):
         if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
             return exotic_into[0](op, operands, values, out)
-        if op.promote == "masked_fill" or (op.name == "angle" and compute.is_complex):
+        if (
+            op.promote == "masked_fill"
+            or (op.name == "angle" and compute.is_complex)
+            or (op.name == "pow" and not isinstance(operands[0], Tensor))
+        ):
             strides = layout.contiguous_strides(shape)
         else:
             mask = operands[0] if op.promote == "where" else None

@@ -130,7 +130,9 @@ def _take(r: Any, primal: Tensor, tangent: Tensor, level: int) -> None:
 
 def become(x: Tensor, tangent: Tensor, level: int) -> None:
     """Let the tensor `x` itself be a dual of `level` from now on."""
-    primal: Any = object.__new__(Tensor)
+    primal: Any = object.__new__(type(x) if x._level else Tensor)
+    if x._level:
+        primal.__dict__.update(x.__dict__)
     primal._a, primal._k, primal._e, primal._s = x._a, x._k, x._e, storage_of(x)
     primal._v, primal._g = x._v, None
     was = type(x)
@@ -185,6 +187,8 @@ def end(level: int) -> None:
                 x._v = primal._v
             for name in ("_level", "primal", "tangent"):
                 del x.__dict__[name]
+            if primal._level:  # a wrapper of a transform further out
+                x.__dict__.update(primal.__dict__)
 
 
 def primal_of(x: Tensor, level: int) -> Tensor:

@@ -205,7 +205,19 @@ def _runner(name: str, found: OpOverload) -> Callable[[Any, Any], Any]:
     return run
 
 
+elements: list[Any] = []  # torchlab._core.dispatch.batching.functions: once for each element
+looped: list[Any] = []  # torchlab._core.dispatch.batching.functions: faces that look at the data
 drawn: list[Any] = []  # torchlab._core.dispatch.batching.random: random numbers inside vmap
+
+
+def transformed(body: Callable[..., Any], parameters: dict[str, Any], *looked_at: str) -> Any:
+    """What vmap makes of a function that looks at the data of the arguments `looked_at`;
+    NotImplemented if none of these is wrapped. Asked while `modes.SLOW` is not empty."""
+    for ask in elements:
+        seen = ask(body, parameters, looked_at)
+        if seen is not NotImplemented:
+            return seen
+    return NotImplemented
 
 
 def told(name: str, parameters: dict[str, Any]) -> Any:
@@ -279,9 +291,13 @@ def _on_wrapper(face: Any, args: Any, kwargs: Any) -> Any:
     """A maker called as a function whose first argument is no plain tensor."""
     if not modes.dispatch_handlers[0](args):
         return NotImplemented
+    for ask in looped:
+        seen = ask(face, args, kwargs)
+        if seen is not NotImplemented:
+            return seen
     if face.name in _WRITES:
         return modes.python_write[0](_WRITES[face.name](*args[1:], *kwargs.values()), args)
-    if face.name not in _READ:
+    if face.name not in _READ or face.name == "copy_":  # whose body tells, and records
         return NotImplemented
     return told(face.name, _named(face.body, args, kwargs))
 
@@ -352,4 +368,4 @@ def fresh(t: Tensor, parameters: dict[str, Any] | None = None) -> Tensor:
 
 modes.maker_told.append(_on_wrapper)
 
-__all__ = ["Maker", "maker_methods", "fresh", "overload", "told"]
+__all__ = ["Maker", "maker_methods", "fresh", "overload", "told", "transformed"]

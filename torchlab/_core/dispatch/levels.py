@@ -30,9 +30,10 @@ from typing import Any
 from torchlab._core import layout as layouts
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import modes
+from torchlab._core.dispatch.registry import OPS
 from torchlab._core.dispatch.wrappers import wrapper_kind
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import edge_of
+from torchlab._core.tape import NOGRAD, TLS, edge_of, geometry
 from torchlab._core.tensor import Tensor, strides_of
 
 CLASSES: list[type[Level]] = []
@@ -78,6 +79,11 @@ class Level(Tensor):
         """Hold from now on what `other`, of the same class, holds."""
         raise NotImplementedError
 
+    def again(self, name: str, *args: Any) -> Any:
+        """The result of an operator on this tensor (`alias`, `clone`), unknown to the tape of its
+        level; tapes further out know of it as ever."""
+        return hand_over(self, "run", OPS[name]["default"], (self, *args))
+
     @classmethod
     def whole(cls, op: Any) -> bool:
         """Whether a composite is to come to `run` itself, not its body."""
@@ -95,7 +101,8 @@ def wrapper(cls: type, like: Tensor, level: int, without: int | None = None) -> 
     shape, strides = list(like._a.shape), list(strides_of(like))
     if without is not None:
         del shape[without], strides[without]
-    a = MetaArray(tuple(shape), like._k.dtype.np, tuple(strides), 0)
+    at = 0 if like._s is None else geometry(like)[2]  # views keep their places in the base
+    a = MetaArray(tuple(shape), like._k.dtype.np, tuple(strides), at)
     k = wrapper_kind(like._k.dtype, like._k.device)
     r: Any = object.__new__(cls)
     r._a, r._k = a, k if layouts.is_contiguous(a.shape, tuple(strides)) else k.v
@@ -128,6 +135,13 @@ def top_level(args: Iterable[Any]) -> int:
 def edge_at(level: int, x: Any) -> Any:
     """The edge of a tensor for the tape of `level`: tensors of lower levels have none there."""
     return edge_of(x) if x._level == level else None
+
+
+def recorded(args: Iterable[Any], level: int) -> bool:
+    """Whether the tape of `level` is on and knows of an argument."""
+    if NOGRAD and not TLS.grad:
+        return False
+    return any(isinstance(x, Tensor) and edge_at(level, x) is not None for x in args)
 
 
 def again(op: Any, args: Sequence[Any]) -> Any:
@@ -192,5 +206,5 @@ modes.innermost.append(innermost)
 
 __all__ = [
     "CLASSES", "LEVELS", "Level", "Levels", "again", "edge_at", "hand_over", "innermost", "lifted",
-    "mapped", "top_level", "wrapper",
+    "mapped", "recorded", "top_level", "wrapper",
 ]  # fmt: skip

@@ -210,6 +210,8 @@ keeper.append(Kept)
 
 def detached(t: Tensor) -> Tensor:
     """`t.detach()`, seen by handlers."""
+    if t._level:  # Note [Levels]: it goes on in tapes further out
+        return t.again("alias")  # type: ignore[no-any-return]
     if TLS.dispatch_modes or dispatching(t):
         return below(arrivals.named("detach.default"), (t,), {})
     return registry.OPS["detach"]["default"].core(t)

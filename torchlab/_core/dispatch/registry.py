@@ -132,8 +132,30 @@ def function(name: str, space: str = "torch") -> Any:
     face = SPACE_FACES.get((space, name))  # torch may have another of that name
     if face is None or FACES.get(name) is face:
         call = getattr(aten, name)
-        return call if name in FACES or not name.endswith("_") else _with_input(call)
+        if name in FACES or not name.endswith("_"):
+            return _named(call, name) if space == "torch" else call
+        return _with_input(call)
     return face.function
+
+
+def _named(call: Any, name: str) -> Any:
+    """A function of its own for an alias, as PyTorch has them: `torch.arctan` is called so, in the
+    graphs of `torch.fx` too."""
+    if not isinstance(call, FunctionType) or call.__name__ == name:
+        return call
+    if name not in _ALIASES:
+        made = FunctionType(
+            call.__code__, call.__globals__, name, call.__defaults__, call.__closure__
+        )
+        made.__kwdefaults__ = call.__kwdefaults__
+        made.__doc__, made.__module__ = call.__doc__, call.__module__
+        made.__dict__.update(call.__dict__)
+        made.__qualname__ = name
+        _ALIASES[name] = made
+    return _ALIASES[name]
+
+
+_ALIASES: dict[str, Any] = {}
 
 
 def _with_input(method: Any) -> Any:

@@ -20,7 +20,9 @@ from torchlab._core.dispatch.compute import (
     result_dtypes,
     wrap,
 )
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.memory.storage import Storage
+from torchlab._core.structures import with_out
 from torchlab._core.tape import (
     CUSTOM,
     MULTI_OUTPUT,
@@ -74,7 +76,7 @@ def check_tape(t: Tensor, others: Any) -> None:
     if v is None:
         return
     b = base_of(t)
-    wants = t._k.differentiable and (
+    wants = (t._k.differentiable or type(v) is ViewMeta) and (
         e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
     )
     if type(v) is ViewMeta and (wants or b._e is not None):
@@ -188,13 +190,15 @@ def elementwise_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
 
 
 def check_general_into(op: Any, t: Tensor, operands: Any) -> None:
-    if "apart" in op.tags and not _fills_mask(t, *operands[1:]):
+    if "apart" in op.tags and _fills_mask(t, *operands[1:]):
+        check_memory(op, t, operands[1])
+    elif "apart" in op.tags:
         check_memory(op, t, ())
         for x in modes.tensors_in(operands[1:]):
             if x is t or x._s is not None and x._s is t._s and x._a.size:
                 check_apart(op, t, (x,))
-        return
-    check_memory(op, t, operands)
+    else:
+        check_memory(op, t, operands)
 
 
 def _fills_mask(t: Tensor, indices: Any, value: Any) -> bool:
@@ -242,6 +246,10 @@ def array_of(x: Any) -> Any:
 
 def saved_original(t: Tensor) -> Tensor:
     """A copy of the tensor's value and edge before it is overwritten."""
+    if t._level:  # Note [Levels]
+        r: Any = t.again("clone", None)
+        r._e = edge_of(t)
+        return r  # type: ignore[no-any-return]
     c = wrap(t._a.copy()) if t._k.plain else empty(t._a.shape, t._k.dtype, t._k.device)
     if not t._k.plain:
         c._a[...] = t._a[...]
@@ -295,8 +303,10 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not NOGRAD or TLS.grad:
-        read = () if _never_recorded(op) else inputs
-        if any(isinstance(x, Tensor) and edge_of(x) is not None for x in (*read, out)):
+        concerned = (out,) if getattr(op, "vjp", None) else ()
+        if not _never_recorded(op):
+            concerned = (*inputs, out)
+        if any(isinstance(x, Tensor) and edge_of(x) is not None for x in concerned):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic"
                 " differentiation, but one of the arguments requires grad."
@@ -371,6 +381,9 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
         if out._k.device.type != "meta":
             out._a[...] = r._a
     wrote(out)
+    if op.vjp and op.promote != "bool" and out._k.differentiable and _never_recorded(op):
+        if (not NOGRAD or TLS.grad) and any(edge_of(x) is not None for x in tensors):
+            rebase_history(out, edge_of(op.core(*operands, *values)))  # a node that refuses
     return out
 
 
@@ -388,6 +401,12 @@ def general_out(op: Any, args: Any, out: Any) -> Any:
             raise RuntimeError(
                 f"{op.name}: Expected out tensor to have dtype {args[-1]}, but got {out.dtype}"
             )
+    if given and op.name == "mean" and args[-1] not in (None, out._k.dtype):
+        raise RuntimeError(
+            f"mean: Expected out tensor to have dtype {args[-1]}, but got {out.dtype} instead"
+        )
+    if given and op.name == "logsumexp":
+        return delivered(op, lambda *a: aten._logsumexp_in(*a, out._k.dtype), args, {}, out)
     return delivered(op, op.core, args, {}, out)
 
 
@@ -415,6 +434,13 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
         prepare_out(op, o, inputs)
         if "out_apart" in tags:
             check_apart(op, o, inputs)
+        if "out_type_first" in tags and o._k.dtype is not inputs[0].dtype:
+            if op.name.startswith("index_"):  # but the dimension is looked at before
+                layout.wrap_dim(args[1], inputs[0]._a.ndim)
+            raise RuntimeError(
+                f"{op.name}(): Expected out tensor to have dtype {inputs[0].dtype}, but got"
+                f" {o.dtype}"
+            )
     if TLS.autocast is not None:  # with out= it has no say
         body = TLS.autocast.off(body)
     results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
@@ -436,6 +462,9 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
                 f"{op.name}: expected out tensor on {r.device}, but it is on {o.device}"
             )
     for o, r in zip(outs, made, strict=True):
+        if o._level or r._level:  # Note [Levels]
+            o.copy_(r)
+            continue
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)
         keeps = "lapack" in getattr(op, "tags", ())  # column-major results stay so in a new `out`
@@ -444,7 +473,7 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
             o._a[...] = r._a
         wrote(o)
     if isinstance(results, tuple):
-        return type(results)(*outs) if hasattr(results, "_fields") else outs
+        return with_out(type(results))(*outs) if hasattr(results, "_fields") else outs
     return outs if isinstance(results, list) else out
 
 
@@ -464,7 +493,9 @@ def slow_write(op: Any) -> bool:
     return bool(TLS.function_modes or TLS.dispatch_modes or modes.events.op_call.listeners)
 
 
-def slow_inplace(op: Any, call: Any, args: Any) -> Any:
+def slow_inplace(op: Any, call: Any, args: Any, inner: Any = None) -> Any:
+    """A write that modes or listeners are told of. `call` is what they get; `inner` does the work
+    where `call` itself would come here again."""
     if TLS.function_modes:
         mode = TLS.function_modes.pop()
         try:
@@ -481,7 +512,7 @@ def slow_inplace(op: Any, call: Any, args: Any) -> Any:
             TLS.dispatch_modes.append(mode)
     if modes.dispatch_handlers[0](args):
         return modes.python_write[0](op, args)
-    result = call(*args)
+    result = (inner or call)(*args)
     if modes.events.op_call.listeners:
         modes.events.op_call.emit(op=op, args=args, result=result)
     return result

@@ -294,6 +294,7 @@ class Turned(Node):
     in and to what goes to the written tensor."""
 
     __slots__ = ("fn", "conj", "neg")
+    saves = ("fn",)
 
     def __init__(self, fn: Any, conj: bool, neg: bool) -> None:
         super().__init__()

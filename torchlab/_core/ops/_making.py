@@ -1,25 +1,51 @@
-"""What the makers of tensors share: sizes, memory formats, the last step of a new tensor."""
+"""What the makers of tensors share: how an option is read, sizes, memory formats, the last step of
+a new tensor.
+
+Note [Options of makers]
+~~~~~~~~~~~~~~~~~~~~~~~~
+`dtype`, `layout`, `device`, `pin_memory`, `requires_grad`, `memory_format` and `out` mean the same
+for every maker, so they are read in one place: `How`. A maker is declared with
+`torchlab._core.ops._makers.maker`, gets a `How` as its first argument and asks it for the tensor.
+
+PyTorch's makers are two operators: an empty tensor of the wanted layout is made, and then filled.
+That is why `torch.rand(2, layout=torch.sparse_coo)` fails at `uniform_`, which sparse tensors have
+not got, and why `torch.ones(2, 3, layout=torch.sparse_csr)` succeeds without an element: what fills
+a compressed tensor fills the elements that it has. `How.unlike` does the same.
+
+Source: https://docs.pytorch.org/docs/2.13/torch.html#creation-ops
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+from torchlab._core import device as devices
 from torchlab._core import dtype as dt
-from torchlab._core import layout
+from torchlab._core import layout as layouts
 from torchlab._core.device import AWAY
+from torchlab._core.dispatch import compute, exotic
 from torchlab._core.dispatch.modes import SLOW
-from torchlab._core.formats import channels_last, channels_last_3d, preserve_format
+from torchlab._core.formats import (
+    channels_last,
+    channels_last_3d,
+    define,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from torchlab._core.kind import kind
-from torchlab._core.tape import TLS
+from torchlab._core.tape import TLS, edge_of
 from torchlab._core.tensor import Tensor, strides_of
 
 _new = object.__new__
-_facts: dict[dt.dtype, tuple[Any, Any]] = {}  # default type → (NumPy dtype, kind)
+COO = define(layout, "sparse_coo")
+_facts: dict[dt.dtype, tuple[Any, Any]] = {}  # dtype → (NumPy dtype, kind)
 
 
-def plain(size: Any, make: Any) -> Tensor | None:
-    """What a maker called with sizes alone gives while nothing of this thread is special: a
-    row-major host tensor of the default type around `make(shape, NumPy dtype)`. None otherwise."""
+def plain(size: Any, make: Any, dtype: Any = None) -> Tensor | None:
+    """What a maker called with sizes and at most a dtype gives while nothing of this thread is
+    special: a row-major host tensor around `make(shape, NumPy dtype)`. None otherwise."""
     if SLOW or AWAY:
         return None
     shape = size
@@ -31,9 +57,12 @@ def plain(size: Any, make: Any) -> Tensor | None:
             for y in shape:
                 if type(y) is not int or y < 0:
                     return None
-    dtype = dt.get_default_dtype()
+    if dtype is None:
+        dtype = dt.get_default_dtype()
     facts = _facts.get(dtype)
     if facts is None:
+        if type(dtype) is not dt.dtype or dtype in dt.QUANTIZED:
+            return None
         facts = _facts[dtype] = dtype.np, kind(dtype)
     t = _new(Tensor)
     try:
@@ -43,6 +72,203 @@ def plain(size: Any, make: Any) -> Tensor | None:
     t._k = facts[1]
     t._e = t._s = t._v = t._g = None
     return t
+
+
+class How:
+    """The options of one call. `dtype` and `device` are None if the call leaves them open; `layout`
+    is None for strided tensors."""
+
+    __slots__ = ("name", "out", "dtype", "layout", "device", "pinned", "grad", "format")
+
+    dtype: Any
+    layout: Any
+    device: Any
+    format: Any
+
+    def __init__(
+        self,
+        name: str,
+        out: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: Any = False,
+        pin_memory: Any = False,
+        memory_format: Any = None,
+    ) -> None:
+        self.name = name
+        self.out = out
+        self.dtype = dtype
+        self.device = device
+        self.grad = requires_grad
+        self.layout = self.format = None
+        self.pinned = False
+        if dtype is not None and type(dtype) is not dt.dtype:
+            self.dtype = dt.of_type(dtype)
+            if self.dtype is None:
+                self._wrong("dtype", "torch.dtype", dtype)
+        if device is not None:
+            self.device = devices.as_device(device)
+        if requires_grad is not False and type(requires_grad) is not bool:
+            self.grad = self._flag("requires_grad", requires_grad)
+        if not (pin_memory is False and layout is memory_format is out is None):
+            self._rarely(layout, pin_memory, memory_format)
+
+    def _rarely(self, chosen: Any, pin_memory: Any, order: Any) -> None:
+        """The options that hardly any call gives."""
+        if chosen is not None and chosen is not strided:
+            if not isinstance(chosen, layout):
+                self._wrong("layout", "torch.layout", chosen)
+            self.layout = chosen
+        if order is not None:
+            if not isinstance(order, memory_format):
+                self._wrong("memory_format", "torch.memory_format", order)
+            self.format = order
+        self.pinned = self._flag("pin_memory", pin_memory)
+        if self.pinned and self.layout is None and self.out is None:  # other layouts: `sparse`
+            self.pin()
+        if self.out is not None:
+            self._into(self.out)
+
+    def _wrong(self, option: str, wanted: str, value: Any) -> NoReturn:
+        raise TypeError(
+            f"{self.name}(): argument '{option}' must be {wanted}, not {type(value).__name__}"
+        )
+
+    def _flag(self, option: str, value: Any) -> bool:
+        if value is not None and type(value) is not bool:
+            self._wrong(option, "bool", value)
+        return bool(value)
+
+    def pin(self) -> None:
+        """Raise the RuntimeError for memory that cannot be pinned; nothing for meta tensors."""
+        where = self.device or devices.as_device(None)
+        if self.layout is not None or where.type not in ("cpu", "meta"):
+            raise RuntimeError(f"{self.name}(): Only dense CPU tensors can be pinned")
+        if where.type == "cpu":
+            raise RuntimeError(
+                f"{self.name}(): pin_memory=True requires a CUDA or other accelerator backend; no"
+                " pinned memory allocator is available on this system. Leave pin_memory out."
+            )
+
+    def _into(self, out: Any) -> None:
+        """Check the other options against `out=`, and take from it what they leave open."""
+        if not isinstance(out, Tensor):
+            self._wrong("out", "Tensor", out)
+        k: Any = out._k
+        if self.dtype is not None and self.dtype is not k.dtype:
+            raise RuntimeError(
+                f"{self.name}(): dtype {self.dtype.scalar_name} does not match dtype of out"
+                f" parameter ({k.dtype.scalar_name})"
+            )
+        has: Any = out.layout  # type: ignore[attr-defined]
+        if self.layout is not None and self.layout is not has:
+            raise RuntimeError(
+                f"{self.name}(): layout {self.layout} does not match layout of out parameter"
+                f" ({has})"
+            )
+        if self.device is not None and self.device is not k.device:
+            raise RuntimeError(
+                f"{self.name}(): device type {self.device} does not match device type of out"
+                f" parameter ({k.device})"
+            )
+        if edge_of(out) is not None:
+            raise RuntimeError(
+                f"{self.name}(): functions with out=... arguments don't support automatic"
+                " differentiation, but one of the arguments requires grad. Give out.detach()."
+            )
+        self.dtype, self.device = k.dtype, k.device
+        self.layout = None if has is strided else has
+
+    def after(self, t: Tensor) -> How:
+        """With the dtype and device of `t` where the call leaves them open."""
+        if self.dtype is None:
+            self.dtype = t._k.dtype
+        if self.device is None:
+            self.device = t._k.device
+        return self
+
+    @property
+    def place(self) -> devices.device:
+        """The device on which the tensor will be."""
+        return self.device or devices.as_device(None)
+
+    @property
+    def kind(self) -> dt.dtype:
+        """The dtype, the default one if the call leaves it open."""
+        return self.dtype or dt.get_default_dtype()
+
+    @property
+    def given(self) -> bool:
+        """Whether the call says anything about the tensor, but for `out=`."""
+        said = self.out is None and (self.dtype or self.device)
+        return bool(said or self.layout or self.grad or self.pinned)
+
+    def sizes(self, size: Any, more: Any = ()) -> tuple[int, ...]:
+        """`f(2, 3)` and `f((2, 3))` both give (2, 3)."""
+        return sizes_of((size, *more), self.name)
+
+    # ---- tensors of other layouts ------------------------------------------------------------
+
+    def sparse(self, what: str, shape: Any) -> Any:
+        """A tensor of the wanted layout without elements; `what`: "empty" or "zeros"."""
+        t = self._without_elements(what, shape)
+        return t.requires_grad_() if self.grad else t
+
+    def _without_elements(self, what: str, shape: Any) -> Any:
+        if self.pinned:
+            self.pin()
+        make = exotic.LAYOUTS[self.layout]
+        return make(what, shape, self.dtype, self.device, False, self.layout)
+
+    def unlike(self, shape: Any, then: str, *, compressed: bool = False) -> Any:
+        """What PyTorch makes of another layout: an empty tensor, on which the operator `then`
+        raises NotImplementedError. `compressed`: it goes well for compressed ones."""
+        t = self._without_elements("empty", shape)
+        if compressed and self.layout is not COO:
+            return t.requires_grad_() if self.grad else t
+        return self.refuse(then)
+
+    def refuse(self, then: str) -> NoReturn:
+        """Raise PyTorch's NotImplementedError for an operator that the layout has not got."""
+        backend = "SparseCPU" if self.layout is COO else "SparseCsrCPU"
+        exotic.CLASSES[backend][0].refuse(then, False, ())  # type: ignore[attr-defined]
+
+    # ---- strided tensors ---------------------------------------------------------------------
+
+    def like(self, t: Tensor) -> Tensor:
+        """An uninitialised tensor of the size and memory format of `t`."""
+        self.after(t)
+        if self.layout is not None:
+            self.formatless()
+            self.refuse("empty_strided")
+        strides = format_strides(t._a.shape, self.format or preserve_format, t)
+        return compute.empty(t._a.shape, self.kind, self.place, strides)
+
+    def formatless(self) -> None:
+        """RuntimeError for a memory format with another layout."""
+        if self.format is not None:
+            raise RuntimeError(
+                f"{self.name}(): memory format option is only supported by strided tensors, not by"
+                f" {self.layout}"
+            )
+
+    def filled(self, shape: Any, value: Any, dtype: dt.dtype, strides: Any = None) -> Any:
+        """One value everywhere."""
+        t = compute.empty(shape, dtype, self.place, strides)
+        if t._k.device.type != "meta":
+            t._a.fill(value)
+        return self.done(t)
+
+    def around(self, array: Any, dtype: dt.dtype) -> Any:
+        """The elements of a fresh host array of that dtype."""
+        return self.done(compute.wrap_on(array, self.place, dtype))
+
+    def done(self, t: Tensor) -> Any:
+        """The last step of a new tensor: into `out`, or a leaf."""
+        if self.out is not None:
+            t = into_out(t, self.out)
+        return finish(t, self.grad)
 
 
 def finish(t: Tensor, requires_grad: bool = False) -> Tensor:
@@ -77,9 +303,15 @@ def sizes_of(size: Any, name: str = "empty") -> tuple[int, ...]:
 def format_strides(shape: Any, memory_format: Any, like: Any = None) -> Any:
     """Strides for a memory format; None means row-major."""
     if memory_format is channels_last or memory_format is channels_last_3d:
-        return layout.channels_last_strides(tuple(shape))
+        rank = 4 if memory_format is channels_last else 5
+        if len(shape) != rank:
+            name = memory_format.name.removeprefix("torch.")
+            raise RuntimeError(
+                f"required rank {rank} tensor to use {name} format, got shape {list(shape)}"
+            )
+        return layouts.channels_last_strides(tuple(shape))
     if memory_format is preserve_format and like is not None:
-        return layout.empty_like_strides(like._a.shape, strides_of(like))
+        return layouts.empty_like_strides(like._a.shape, strides_of(like))
     return None
 
 

@@ -42,7 +42,7 @@ def ones(n: int, dtype: np.dtype) -> Any:
     found = _ONES.get((n, dtype))
     if found is None:
         found = _ONES[n, dtype] = np.ones(n, dtype)
-        if dtype is FLOAT32:
+        if dtype is FLOAT32 and n > 1:
             ONES32[n] = found
     return found
 
@@ -210,7 +210,8 @@ def accurate_sum(xp: Any, a: Any, dims: tuple[int, ...], keepdim: bool, dtype: n
     if is_half(dtype):
         return accurate_sum(xp, a, dims, keepdim, FLOAT32).astype(dtype)
     if a.ndim == 0:
-        return (a.real if a.dtype.kind == "c" and dtype.kind != "c" else a).astype(dtype)
+        one = (a.real if a.dtype.kind == "c" and dtype.kind != "c" else a).astype(dtype)
+        return one + dtype.type(0) if dtype.kind in "fc" else one  # (0 + -0.0 is 0.0)
     if a.dtype != dtype:
         if dtype.kind in "iub" and a.dtype.kind in "iub":
             return row_major(xp.add.reduce(a, axis=dims, dtype=dtype, keepdims=keepdim))
@@ -223,6 +224,12 @@ def accurate_sum(xp: Any, a: Any, dims: tuple[int, ...], keepdim: bool, dtype: n
         r.real = accurate_sum(xp, a.real, dims, keepdim, r.real.dtype)
         r.imag = accurate_sum(xp, a.imag, dims, keepdim, r.real.dtype)
         return r
+    for d in dims:
+        if a.shape[d] != 1:
+            break
+    else:  # the sum of one element begins with 0, too: 0 + -0.0 is 0.0
+        r = row_major(a) + dtype.type(0)
+        return r.reshape(layout.reduction_shape(a.shape, dims, keepdim))
     if len(dims) == a.ndim:
         r = _total(a)
         return r.reshape((1,) * a.ndim) if keepdim else r

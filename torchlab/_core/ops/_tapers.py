@@ -7,15 +7,10 @@ with period n is the symmetric one of n + 1 samples without its last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from torchlab._core import device as devices
-from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute
 from torchlab._core.lazy import lazy
-from torchlab._core.ops._making import finish
 
 special = lazy("scipy.special")
 
@@ -42,22 +37,10 @@ def kaiser(n: int, beta: float) -> np.ndarray:
     )
 
 
-def sampled(
-    shape: Callable[[int], np.ndarray],
-    n: int,
-    periodic: bool,
-    dtype: Any,
-    device: Any,
-    grad: bool,
-    one: float = 1.0,
-) -> Any:
-    """A tensor with n samples of a window; a single sample is `one`."""
-    values: Any
-    if n == 0:
-        values = np.empty(0)
-    elif n == 1:
-        values = np.full(1, one)
-    else:
-        values = shape(n + 1)[:-1] if periodic else shape(n)
-    made = np.ascontiguousarray(values).astype((dtype or dt.get_default_dtype()).np)
-    return finish(compute.wrap_on(made, devices.as_device(device)), grad)
+def samples(
+    shape: Callable[[int], np.ndarray], n: int, periodic: bool, one: float = 1.0
+) -> np.ndarray:
+    """n samples of a window; a single sample is `one`."""
+    if n < 2:
+        return np.full(n, one)
+    return np.ascontiguousarray(shape(n + 1)[:-1] if periodic else shape(n))

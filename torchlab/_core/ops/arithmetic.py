@@ -244,14 +244,10 @@ fmod = binary(
 
 def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     if a.dtype.kind in "iu" and b.dtype.kind == "i" and b.size and bool((b < 0).any()):
-        if a.dtype.kind == "i" and b.size > 1 or a.ndim == 0 or b.ndim:
-            # PyTorch raises for a negative Python exponent only; tensors give 0, 1 or -1.
-            safe = xp.power(a, xp.where(b < 0, 0, b))
-            one = xp.where(a == 1, 1, xp.where(a == -1, xp.where(b % 2 == 0, 1, -1), 0)).astype(
-                a.dtype
-            )
-            return into(xp.where(b < 0, one, safe), out)
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+        # PyTorch raises for a negative Python exponent only; tensors give 0, 1 or -1.
+        safe = xp.power(a, xp.where(b < 0, 0, b))
+        one = xp.where(a == 1, 1, xp.where(a == -1, xp.where(b % 2 == 0, 1, -1), 0)).astype(a.dtype)
+        return into(xp.where(b < 0, one, safe), out)
     if a.dtype == np.bool_:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if a.dtype.kind == "c":
@@ -298,6 +294,13 @@ def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
         return xp.sqrt(a, out=out)
     if e == 1:
         return into(a, out) if out is not None else a.copy()
+    if a.dtype.kind in "fiu":
+        # As PyTorch rounds these; NumPy's power takes ten times as long.
+        if e == 3:
+            return xp.multiply(a * a, a, out=out)
+        if a.dtype.kind == "f" and e in (-1, -2, -0.5):
+            base = a if e == -1 else a * a if e == -2 else xp.sqrt(a)
+            return xp.divide(a.dtype.type(1), base, out=out)
     return _pow(xp, a, np.array(e, a.dtype if a.dtype != np.bool_ else None), out)
 
 
@@ -307,8 +310,15 @@ def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:
     return _pow_entry(self, exponent, out)
 
 
+def _refuse_negative(self: Any, exponent: Any) -> None:
+    if type(exponent) is int and exponent < 0 and self.dtype.category < dt.FLOAT:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
 def _pow_entry(self: Any, exponent: Any, out: Any = None) -> Any:
     number = isinstance(exponent, (int, float, complex)) and hasattr(self, "_a")
+    if number:
+        _refuse_negative(self, exponent)
     if number and dt.combine(self.dtype, None, dt.of_scalar(exponent)) is self.dtype:
         if out is not None:
             return pow_scalar.out(self, exponent, out=out)
@@ -322,6 +332,8 @@ def _pow_entry(self: Any, exponent: Any, out: Any = None) -> Any:
 def pow_(self: Any, exponent: Any) -> Any:
     """In-place `pow`."""
     number = isinstance(exponent, (int, float, complex))
+    if number:
+        _refuse_negative(self, exponent)
     if number and dt.combine(self.dtype, None, dt.of_scalar(exponent)) is self.dtype:
         return pow_scalar.inplace(self, exponent)
     return pow_tensor.inplace(self, exponent)  # which refuses a result of another type

@@ -17,7 +17,8 @@ from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.lazy import lazy
 from torchlab._core.ops._data import from_array
-from torchlab._core.ops._making import finish
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How, finish
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
 
@@ -96,22 +97,13 @@ class _Lent:
         }
 
 
-@face("from_file", method=False)
-def from_file(
-    filename: Any,
-    shared: bool | None = None,
-    size: int | None = 0,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@maker("from_file")
+def from_file(how: How, filename: Any, shared: bool | None = None, size: int | None = 0) -> Any:
     """A one-dimensional tensor of `size` elements over a file mapped into memory. `shared`: writes
     reach the file, which is made or extended if it is too short; otherwise they do not."""
-    kind = dtype or dt.get_default_dtype()
-    place = devices.as_device(device)
+    kind, place = how.kind, how.place
+    if how.layout is not None:
+        how.refuse("from_file")
     if place is not devices.cpu:
         raise RuntimeError(f"from_file: a file can only be mapped on the CPU, not on {place}")
     needed = (size or 0) * kind.itemsize
@@ -126,9 +118,9 @@ def from_file(
             f" {kind} need {needed}"
         )
     if not needed:
-        return aten.empty((0,), dtype=kind, requires_grad=requires_grad)
+        return how.done(aten.empty((0,), dtype=kind))
     mapped = np.memmap(path, np.uint8, "r+" if shared else "c", 0, (needed,))
-    return finish(from_array(np.asarray(mapped).view(kind.np), "from_file"), requires_grad)
+    return how.done(from_array(np.asarray(mapped).view(kind.np), "from_file"))
 
 
 def _shares_buffer(obj: Any) -> bool:

@@ -15,6 +15,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import events, formats, layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch.arguments import dtype_of
 from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
@@ -130,6 +131,8 @@ def _as_target(args: Any, dtype: Any, device: Any, copy: bool) -> tuple[Any, Any
             flags.append(x)
         elif x is None or not i and isinstance(x, (str, int, devices.device)):
             device = x if x is not None else device
+        elif dt.of_type(x) is not None:  # Python's own types
+            dtype = dt.of_type(x)
         else:
             raise TypeError(
                 f"to() received an invalid combination of arguments - argument {i + 1} is"
@@ -137,6 +140,8 @@ def _as_target(args: Any, dtype: Any, device: Any, copy: bool) -> tuple[Any, Any
             )
     if len(flags) > 1:
         copy = flags[1]
+    if dtype is not None and type(dtype) is not dt.dtype:
+        dtype = dtype_of(dtype)
     return dtype, (devices.concrete(devices.device(device)) if device is not None else None), copy
 
 
@@ -430,6 +435,8 @@ def to_bool(self: Any) -> Any:
         if n == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    if SLOW and (seen := told("_local_scalar_dense", locals())) is not None:
+        return bool(seen)
     return bool(_host(self, "__bool__").item())
 
 
@@ -437,6 +444,8 @@ def to_bool(self: Any) -> Any:
 def to_index(self: Any) -> Any:
     if self._a.size != 1 or self._k.dtype.category > dt.INT:
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    if SLOW and (seen := told("_local_scalar_dense", locals())) is not None:
+        return int(seen)
     return int(_host(self, "__index__").item())
 
 

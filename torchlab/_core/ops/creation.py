@@ -12,61 +12,35 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, exotic
+from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.arguments import check_ints
-from torchlab._core.dispatch.factories import fresh, told
+from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.formats import preserve_format, strided
+from torchlab._core.formats import preserve_format
 from torchlab._core.ops._data import array_of, from_array
-from torchlab._core.ops._making import finish, format_strides, into_out, plain, sizes_of
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import COO, How, finish, format_strides
 from torchlab._core.tensor import Tensor
 
-_cpu = devices.cpu
 
-
-@face("empty", method=False)
-def empty(
-    size: Any,
-    *more: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Any:
+@maker("empty", quick=np.empty, out=True, memory_format=True)
+def empty(how: How, size: Any, *more: Any) -> Any:
     """An uninitialised tensor of the given sizes."""
-    size = (size, *more)
-    if dtype is layout is device is out is memory_format is None and not requires_grad:
-        t = plain(size, np.empty)
-        if t is not None:
-            return t
-    if SLOW and (seen := told("empty", locals())) is not None:
-        return seen
-    shape = sizes_of(size)
-    if layout is not None and layout is not strided:
-        return exotic.LAYOUTS[layout]("empty", shape, dtype, device, requires_grad, layout)
-    if out is not None:
-        return out.resize_(shape)  # its elements stay as they are
-    strides = format_strides(shape, memory_format)
-    t = compute.empty(shape, dtype or dt.get_default_dtype(), devices.as_device(device), strides)
-    return finish(t, requires_grad)
+    shape = how.sizes(size, more)
+    if how.format is preserve_format and how.layout is None:
+        raise RuntimeError("empty(): unsupported memory format Preserve: there is none to preserve")
+    if how.out is not None:  # its elements stay as they are
+        return finish(how.out.resize_(shape), how.grad)
+    if how.layout is not None:
+        return how.sparse("empty", shape)
+    strides = format_strides(shape, how.format)
+    return how.done(compute.empty(shape, how.kind, how.place, strides))
 
 
-@face("empty_permuted", method=False)
-def empty_permuted(
-    size: Any,
-    physical_layout: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("empty_permuted")
+def empty_permuted(how: How, size: Any, physical_layout: Any) -> Any:
     """Uninitialised, dense, with the dimensions in memory from outside to inside as
     `physical_layout` names them."""
     check_ints("empty_permuted", "physical_layout", physical_layout)
@@ -75,7 +49,7 @@ def empty_permuted(
             "empty_permuted(): argument 'size' (position 1) must be tuple of ints, not"
             f" {type(size).__name__}"
         )
-    shape, order = sizes_of((size,), "empty_permuted"), tuple(physical_layout)
+    shape, order = how.sizes(size), tuple(physical_layout)
     if len(order) != len(shape):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e."
@@ -89,327 +63,139 @@ def empty_permuted(
             )
     if len(set(order)) != len(order):
         raise RuntimeError(f"Duplicate dim not allowed: physical_layout={list(order)}")
+    if how.layout is not None and how.unlike(shape, "as_strided", compressed=True) is not None:
+        raise RuntimeError(f"empty_permuted(): tensors of {how.layout} do not have strides")
     strides, step = [0] * len(shape), 1
     for d in reversed(order):
         strides[d] = step
         step *= max(shape[d], 1)
-    t = compute.empty(
-        shape, dtype or dt.get_default_dtype(), devices.as_device(device), tuple(strides)
-    )
-    return finish(t, requires_grad)
+    return how.done(compute.empty(shape, how.kind, how.place, tuple(strides)))
 
 
-def _filled(
-    shape: Any,
-    value: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-    out: Any,
-    strides: Any = None,
-) -> Any:
-    dev = devices.as_device(device)
-    t = compute.empty(shape, dtype, dev, strides)
-    if dev.type != "meta":
-        t._a.fill(value)
-    return into_out(t, out) if out is not None else finish(t, requires_grad)
-
-
-@face("zeros", method=False)
-def zeros(
-    size: Any,
-    *more: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """Zeros of the given sizes."""
-    size = (size, *more)
-    if dtype is layout is device is out is None and not requires_grad:
-        t = plain(size, np.zeros)
-        if t is not None:
-            return t
-    if SLOW and (seen := told("zeros", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        shape = sizes_of(size, "zeros")
-        return exotic.LAYOUTS[layout]("zeros", shape, dtype, device, requires_grad, layout)
-    return _filled(
-        sizes_of(size, "zeros"), 0, dtype or dt.get_default_dtype(), device, requires_grad, out
-    )
-
-
-@face("ones", method=False)
-def ones(
-    size: Any,
-    *more: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """Ones of the given sizes."""
-    size = (size, *more)
-    if SLOW and (seen := told("ones", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        shape = sizes_of(size, "ones")
-        return exotic.LAYOUTS[layout]("ones", shape, dtype, device, requires_grad, layout)
-    return _filled(
-        sizes_of(size, "ones"), 1, dtype or dt.get_default_dtype(), device, requires_grad, out
-    )
-
-
-@face("full", method=False)
-def full(
-    size: Any,
-    fill_value: Any,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """One value everywhere; the type follows the value if not given."""
-    if SLOW and (seen := told("full", locals())) is not None:
-        return seen
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()  # type: ignore[attr-defined]
-    d = dtype or dt.of_scalar(fill_value)
-    shape = sizes_of((size,) if not isinstance(size, int) else (size,), "full")
-    if layout is not None and layout is not strided:
-        return exotic.LAYOUTS[layout]("full", shape, d, device, requires_grad, layout)
-    return _filled(shape, compute.scalar_array(fill_value, d), d, device, requires_grad, out)
-
-
-def _like(t: Any, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
-    strides = format_strides(t._a.shape, memory_format or preserve_format, t)
-    return dtype or t._k.dtype, device if device is not None else t._k.device, strides
-
-
-@face("empty_like", method=False)
-def empty_like(
-    self: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Any:
-    """Uninitialised, with the size and memory format of `input`."""
-    if SLOW and (seen := told("empty_like", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        d, shape = dtype or self._k.dtype, self._a.shape
-        name = "empty_like"
-        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
-    d, dev, strides = _like(self, dtype, device, memory_format)
-    return finish(compute.empty(self._a.shape, d, devices.as_device(dev), strides), requires_grad)
-
-
-@face("full_like", method=False)
-def full_like(
-    self: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Any:
-    """One value everywhere, with the size, type and memory format of `input`."""
-    if SLOW and (seen := told("full_like", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        d, shape = dtype or self._k.dtype, self._a.shape
-        name = "full_like"
-        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()  # type: ignore[attr-defined]
-    d, dev, strides = _like(self, dtype, device, memory_format)
-    return _filled(
-        self._a.shape, compute.scalar_array(fill_value, d), d, dev, requires_grad, None, strides
-    )
-
-
-@face("zeros_like", method=False)
-def zeros_like(
-    self: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Any:
-    """Zeros with the size, type and memory format of `input`."""
-    if SLOW and (seen := told("zeros_like", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        d, shape = dtype or self._k.dtype, self._a.shape
-        name = "zeros"
-        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
-    d, dev, strides = _like(self, dtype, device, memory_format)
-    return _filled(self._a.shape, 0, d, dev, requires_grad, None, strides)
-
-
-@face("ones_like", method=False)
-def ones_like(
-    self: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Any:
-    """Ones with the size, type and memory format of `input`."""
-    if SLOW and (seen := told("ones_like", locals())) is not None:
-        return seen
-    if layout is not None and layout is not strided:
-        d, shape = dtype or self._k.dtype, self._a.shape
-        name = "ones_like"
-        return exotic.LAYOUTS[layout](name, shape, d, device, requires_grad, layout)
-    d, dev, strides = _like(self, dtype, device, memory_format)
-    return _filled(self._a.shape, 1, d, dev, requires_grad, None, strides)
-
-
-def _new(maker: Any) -> Any:
-    def method(
-        self: Any,
-        size: Any,
-        *more: Any,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        layout: Any = None,
-        pin_memory: bool = False,
-    ) -> Any:
-        """As the function of that name, with this tensor's type and device by default."""
-        if SLOW and (seen := told(f"new_{maker.__name__}", locals())) is not None:
-            return seen
-        return maker(
-            size,
-            *more,
-            dtype=dtype or self._k.dtype,
-            device=device if device is not None else self._k.device,
-            requires_grad=requires_grad,
-            layout=layout,
-        )
-
-    return method
-
-
-for _name, _maker in (("new_empty", empty), ("new_zeros", zeros), ("new_ones", ones)):
-    face(_name, spaces=())(_new(_maker.body))
-
-
-@face("new_full", spaces=())
-def new_full(
-    self: Any,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Any:
-    """As `full`, with this tensor's type and device by default."""
-    if SLOW and (seen := told("new_full", locals())) is not None:
-        return seen
-    return full.body(
-        size,
-        fill_value,
-        dtype=dtype or self._k.dtype,
-        device=device if device is not None else self._k.device,
-        requires_grad=requires_grad,
-        layout=layout,
-    )
-
-
-@face("new_tensor", spaces=())
-def new_tensor(
-    self: Any,
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """As `tensor`, with this tensor's type and device by default."""
-    return tensor.body(
-        data,
-        dtype=dtype or self._k.dtype,
-        device=device if device is not None else self._k.device,
-        requires_grad=requires_grad,
-    )
-
-
-@face("empty_strided", method=False)
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("empty_strided")
+def empty_strided(how: How, size: Any, stride: Any) -> Any:
     """Uninitialised, with explicit strides (elements)."""
     check_ints("empty_strided", "size", size)
     check_ints("empty_strided", "stride", stride)
-    if SLOW and (seen := told("empty_strided", locals())) is not None:
-        return seen
-    shape, strides = sizes_of((tuple(size),)), tuple(stride)
+    shape, strides = how.sizes(tuple(size)), tuple(stride)
+    if how.layout is not None:
+        how.refuse("empty_strided")
     if len(shape) != len(strides):
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides"
             f" ({len(strides)})"
         )
-    t = compute.empty(shape, dtype or dt.get_default_dtype(), devices.as_device(device), strides)
-    return finish(t, requires_grad)
+    return how.done(compute.empty(shape, how.kind, how.place, strides))
 
 
-@face("new_empty_strided", spaces=())
-def new_empty_strided(
-    self: Any,
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Any:
+@maker("zeros", quick=np.zeros, out=True)
+def zeros(how: How, size: Any, *more: Any) -> Any:
+    """Zeros of the given sizes."""
+    shape = how.sizes(size, more)
+    if how.layout is not None and how.out is None:
+        return how.sparse("zeros", shape)
+    return how.filled(shape, 0, how.kind)
+
+
+@maker("ones", quick=np.ones, out=True)
+def ones(how: How, size: Any, *more: Any) -> Any:
+    """Ones of the given sizes."""
+    shape = how.sizes(size, more)
+    return _one_value(how, shape, 1) if how.layout is not None else how.filled(shape, 1, how.kind)
+
+
+@maker("full", out=True)
+def full(how: How, size: Any, fill_value: Any) -> Any:
+    """One value everywhere; the type follows the value if not given."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()  # type: ignore[attr-defined]
+    how.dtype = how.dtype or dt.of_scalar(fill_value)
+    shape = how.sizes(size)
+    if how.layout is not None:
+        return _one_value(how, shape, fill_value)
+    return how.filled(shape, compute.scalar_array(fill_value, how.dtype), how.dtype)
+
+
+def _one_value(how: How, shape: Any, value: Any) -> Any:
+    """`full` of another layout: a compressed tensor has the value at all of its no elements."""
+    if how.layout is COO:
+        raise RuntimeError("full(...) is not implemented for sparse layout")
+    return how.sparse("empty", shape)
+
+
+# ---- like another tensor ------------------------------------------------------------------------
+
+
+@maker("empty_like", memory_format=True)
+def empty_like(how: How, self: Any) -> Any:
+    """Uninitialised, with the size and memory format of `input`."""
+    return how.done(how.like(self))
+
+
+def _filled_like(how: How, t: Any, value: Any) -> Any:
+    r = how.like(t)
+    if r._k.device.type != "meta":
+        r._a.fill(value if value in (0, 1) else compute.scalar_array(value, r._k.dtype))
+    return how.done(r)
+
+
+@maker("full_like", memory_format=True)
+def full_like(how: How, self: Any, fill_value: Any) -> Any:
+    """One value everywhere, with the size, type and memory format of `input`."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()  # type: ignore[attr-defined]
+    return _filled_like(how, self, fill_value)
+
+
+@maker("zeros_like", memory_format=True)
+def zeros_like(how: How, self: Any) -> Any:
+    """Zeros with the size, type and memory format of `input`."""
+    if how.layout is not None:
+        how.formatless()
+        return how.after(self).sparse("zeros", self._a.shape)
+    return _filled_like(how, self, 0)
+
+
+@maker("ones_like", memory_format=True)
+def ones_like(how: How, self: Any) -> Any:
+    """Ones with the size, type and memory format of `input`."""
+    return _filled_like(how, self, 1)
+
+
+# ---- of another tensor's type -------------------------------------------------------------------
+
+
+@maker("new_empty", method=True, spaces=())
+def new_empty(how: How, self: Any, size: Any, *more: Any) -> Any:
+    """As `empty`, with this tensor's type and device by default."""
+    return empty.written(how.after(self), size, *more)
+
+
+@maker("new_zeros", method=True, spaces=())
+def new_zeros(how: How, self: Any, size: Any, *more: Any) -> Any:
+    """As `zeros`, with this tensor's type and device by default."""
+    return zeros.written(how.after(self), size, *more)
+
+
+@maker("new_ones", method=True, spaces=())
+def new_ones(how: How, self: Any, size: Any, *more: Any) -> Any:
+    """As `ones`, with this tensor's type and device by default."""
+    return new_full.written(how, self, how.sizes(size, more), 1)
+
+
+@maker("new_full", method=True, spaces=())
+def new_full(how: How, self: Any, size: Any, fill_value: Any) -> Any:
+    """As `full`, with this tensor's type and device by default."""
+    how.after(self)
+    if how.layout is not None:
+        return how.unlike(how.sizes(size), "fill_.Scalar", compressed=True)
+    return full.written(how, size, fill_value)
+
+
+@maker("new_empty_strided", method=True, spaces=())
+def new_empty_strided(how: How, self: Any, size: Any, stride: Any) -> Any:
     """As `empty_strided`, with this tensor's type and device by default."""
-    if SLOW and (seen := told("new_empty_strided", locals())) is not None:
-        return seen
-    return empty_strided.body(
-        size,
-        stride,
-        dtype=dtype or self._k.dtype,
-        device=device if device is not None else self._k.device,
-        requires_grad=requires_grad,
-        layout=layout,
-    )
+    return empty_strided.written(how.after(self), size, stride)
 
 
 # ---- from data ----------------------------------------------------------------------------------
@@ -434,13 +220,15 @@ def tensor(
     pin_memory: bool = False,
 ) -> Any:
     """A new tensor with a copy of the data: numbers, nested sequences, arrays, tensors."""
+    if pin_memory is not False or (dtype is not None and type(dtype) is not dt.dtype):
+        dtype = How("tensor", None, dtype, None, device, False, pin_memory).dtype
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use"
             " sourceTensor.detach().clone() or"
             " sourceTensor.detach().clone().requires_grad_(True), rather than"
             " torch.tensor(sourceTensor).",
-            stacklevel=2,
+            stacklevel=3,
         )
         r = aten.clone(aten.detach(data))
         r = aten.to(r, device=device, dtype=dtype)
@@ -453,27 +241,33 @@ def tensor(
     return finish(t, requires_grad)
 
 
-@face("scalar_tensor", method=False)
-def scalar_tensor(
-    s: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
+@face("new_tensor", spaces=())
+def new_tensor(
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """A 0-d tensor of the default type."""
-    if SLOW and (seen := told("scalar_tensor", locals())) is not None:
-        return seen
+    """As `tensor`, with this tensor's type and device by default."""
     return tensor.body(
-        s, dtype=dtype or dt.get_default_dtype(), device=device, requires_grad=requires_grad
+        data,
+        dtype=dtype or self._k.dtype,
+        device=device if device is not None else self._k.device,
+        requires_grad=requires_grad,
     )
+
+
+@maker("scalar_tensor")
+def scalar_tensor(how: How, s: Any) -> Any:
+    """A 0-d tensor of the default type; always a strided one."""
+    if how.pinned:
+        how.layout = None
+        how.pin()
+    return tensor.body(s, dtype=how.kind, device=how.place, requires_grad=how.grad)
 
 
 @face("as_tensor", method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """As `tensor`, but shares memory with tensors and NumPy arrays where possible."""
+    if dtype is not None and type(dtype) is not dt.dtype:
+        dtype = How("as_tensor", None, dtype).dtype
     if isinstance(data, Tensor):
         return (
             aten.to(data, dtype=dtype, device=device)

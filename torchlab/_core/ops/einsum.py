@@ -157,8 +157,14 @@ def _contract_all(named: list[str], output: str, operands: list[Any]) -> Any:
         needed = set("".join(named[i + 1 :])) | set(output)
         labels, result = _contract(labels, result, other, t, needed, order)
     rest = [c for c in order if c in labels and c not in output]
-    result = aten.permute(result, tuple(labels.index(c) for c in (*output, *rest)))
-    return aten.sum(result, tuple(range(len(output), len(labels)))) if rest else result
+    places = tuple(labels.index(c) for c in (*output, *rest))
+    if len(operands) == 1 or places != tuple(range(len(places))):
+        result = aten.permute(result, places)
+    if rest:
+        return aten.sum(result, tuple(range(len(output), len(labels))))
+    if result._v is None and len(order) > len(output):  # a view, as wherever sizes were dropped
+        return aten.view(result, result._a.shape)
+    return result
 
 
 def _diagonals(labels: str, t: Any) -> tuple[str, Any]:
@@ -201,10 +207,14 @@ def _contract(
     batch, inner = [c for c in both if c in needed], [c for c in both if c not in needed]
     rows = [c for c in order if c in a and c not in b]
     columns = [c for c in order if c in b and c not in a]
-    if not inner:
-        every = [c for c in order if c in a or c in b]
-        return "".join(every), aten.mul(_spread(a, x, every), _spread(b, y, every))
     size = {**dict(zip(a, x._a.shape, strict=True)), **dict(zip(b, y._a.shape, strict=True))}
+    if all(size[c] == 1 for c in inner):  # nothing to add up
+        every = [c for c in order if c in a or c in b]
+        r = aten.mul(_spread(a, x, every), _spread(b, y, every))
+        if not inner:
+            return "".join(every), r
+        left = [c for c in every if c not in inner]
+        return "".join(left), aten.view(r, tuple(r._a.shape[every.index(c)] for c in left))
     lead, left, middle, right = ([size[c] for c in part] for part in (batch, rows, inner, columns))
     x = aten.permute(x, tuple(a.index(c) for c in batch + rows + inner))
     y = aten.permute(y, tuple(b.index(c) for c in batch + inner + columns))
@@ -218,12 +228,11 @@ def _contract(
 
 def _spread(labels: str, t: Any, every: list[str]) -> Any:
     """The operand with a dimension of size 1 for every label it lacks."""
-    own = [c for c in every if c in labels]
-    t = aten.permute(t, tuple(labels.index(c) for c in own))
-    for d, c in enumerate(every):
+    for c in every:  # behind the others: so they have stride 1, which the product's strides show
         if c not in labels:
-            t = aten.unsqueeze(t, d)
-    return t
+            t = aten.unsqueeze(t, -1)
+            labels += c
+    return aten.permute(t, tuple(labels.index(c) for c in every))
 
 
 # ---- tensordot ----------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ import numpy as np
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import writes
 from torchlab._core.dispatch.compute import wrap
+from torchlab._core.dispatch.factories import transformed
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._sparse import new_coo
@@ -185,6 +187,10 @@ def lookup(
     sparse: bool = False,
 ) -> Any:
     """nn.functional.embedding: weight[indices] with its options (indices first)."""
+    if SLOW and max_norm is not None:
+        seen = transformed(lookup, locals(), "indices", "weight")
+        if seen is not NotImplemented:
+            return seen
     if weight._a.ndim != 2:
         _check("embedding", weight._a, indices._a)
     padding = _wrap_padding(padding_idx, weight._a.shape[0])
@@ -214,6 +220,11 @@ def bags(
     padding_idx: Any = None,
 ) -> Any:
     """nn.functional.embedding_bag: the sum, mean or maximum of each bag of rows."""
+    if SLOW:
+        padded = padding_idx is not None
+        seen = transformed(bags, locals(), "offsets", *(("indices",) if padded else ()))
+        if seen is not NotImplemented:
+            return seen
     if mode not in _MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if indices._a.ndim == 2:

@@ -12,7 +12,6 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._reduce import (
@@ -48,9 +47,9 @@ def _extreme(name: str, doc: str) -> Any:
     )
     def full(xp: Any, a: Any) -> Any:
         """The extreme of all elements."""
+        no_identity(name, a.shape, None, full=_SPECIFY)
         if a.dtype.kind == "c":
             raise NotImplementedError(f"\"{name}_all\" not implemented for '{scalar_name(a)}'")
-        no_identity(name, a.shape, None, full=_SPECIFY)
         return getattr(xp, ufunc.__name__).reduce(a, axis=None)
 
     @op(
@@ -66,10 +65,10 @@ def _extreme(name: str, doc: str) -> Any:
     )
     def along(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
         """The extreme along a dimension and where it is first."""
-        if a.dtype.kind == "c":
-            raise RuntimeError(f"{name}(): does not support complex input")
         lane, d = lanes(a, dim)
         no_identity(name, lane.shape, d)
+        if a.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
         where = getattr(xp, "arg" + name)(lane, axis=d, keepdims=True)
         values = xp.take_along_axis(lane, where, d)
         return squeeze(row_major(values), d, keepdim, a.ndim), squeeze(
@@ -86,12 +85,15 @@ def _extreme(name: str, doc: str) -> Any:
     )
     def over(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
         """The extreme over dimensions."""
+        dims = reduced_dims(dim, a.ndim)
+        no_identity("a" + name, a.shape, dim, full=_SPECIFY)
         if a.dtype.kind == "c":
+            kept = [n for i, n in enumerate(a.shape) if i not in dims]
+            if 0 in kept:  # nothing to compare
+                return xp.empty(layout.reduction_shape(a.shape, dims, keepdim), a.dtype)
             raise NotImplementedError(
                 f"\"{name}_values_cpu\" not implemented for '{scalar_name(a)}'"
             )
-        dims = reduced_dims(dim, a.ndim)
-        no_identity("a" + name, a.shape, dim, full=_SPECIFY)
         if a.ndim == 0:
             return a.copy()
         return row_major(
@@ -155,7 +157,7 @@ def _extreme(name: str, doc: str) -> Any:
             dim = _index(dim, name)
         if out is not None:
             check_out(out, self.dtype, dt.int64)
-            return return_type(along)(*along.out(self, dim, keepdim, out=out))
+            return along.out(self, dim, keepdim, out=out)
         return along.call(self, dim, keepdim)
 
     choose.__doc__ = (
@@ -224,8 +226,6 @@ def _pair_meta(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
 )
 def aminmax_(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """Minimum and maximum, of all elements or along a dimension."""
-    if a.dtype.kind == "c":
-        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(a)}'")
     if dim is None and a.size == 0:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
@@ -235,6 +235,8 @@ def aminmax_(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
         d = layout.wrap_dim(dim, a.ndim)
         if a.ndim and a.shape[d] == 0:
             raise IndexError(f"aminmax: Expected reduction dim {d} to have non-zero size.")
+    if a.dtype.kind == "c":
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(a)}'")
     if a.ndim == 0:
         return a.copy(), a.copy()
     dims = reduced_dims(dim, a.ndim)
@@ -247,5 +249,5 @@ def aminmax(self: Any, *, dim: Any = None, keepdim: bool = False, out: Any = Non
     """(min, max) of all elements or along `dim`."""
     if out is not None:
         check_out(out, self.dtype, self.dtype)
-        return return_type(aminmax_)(*aminmax_.out(self, dim, keepdim, out=out))
+        return aminmax_.out(self, dim, keepdim, out=out)
     return aminmax_.call(self, dim=dim, keepdim=keepdim)

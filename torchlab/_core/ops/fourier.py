@@ -13,6 +13,8 @@ from torchlab._core import layout
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How
 
 _PLACE = ("fft",)
 _SUPPORTED = (dt.float32, dt.float64, dt.complex64, dt.complex128)
@@ -286,55 +288,31 @@ for _name, _of in (
 # ---- frequencies and their order ----------------------------------------------------------------
 
 
-def _frequencies(
-    name: str, n: int, count: int, d: float, out: Any, dtype: Any, device: Any, grad: bool
-) -> Any:
+def _frequencies(how: How, n: int, count: int, d: float) -> Any:
     """0, 1 … in units of 1 / (n d); past the middle of n the negative ones."""
-    dtype = (
-        (out._k.dtype if out is not None else dt.get_default_dtype()) if dtype is None else dtype
-    )
-    if dtype.category < dt.FLOAT:
-        raise RuntimeError(f"{name} requires a floating point or complex dtype, not {dtype}")
+    if how.kind.category < dt.FLOAT:
+        raise RuntimeError(f"{how.name} requires a floating point or complex dtype, not {how.kind}")
     if count < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
-    at = aten.arange(count, dtype=dtype, device=device)
+    if how.layout is not None:
+        return how.unlike((0,), "arange.start_out")
+    at = aten.arange(count, dtype=how.kind, device=how.device)
     if count == n:
-        at = aten.where(aten.arange(count, device=device) < (n + 1) // 2, at, at - n)
+        at = aten.where(aten.arange(count, device=how.device) < (n + 1) // 2, at, at - n)
     step = n * d
-    r = at * (1.0 / step) if step else at * float("inf")
-    if out is not None:
-        return out.resize_(r.shape).copy_(r)
-    return r.requires_grad_() if grad else r
+    return how.done(at * (1.0 / step) if step else at * float("inf"))
 
 
-@face("fftfreq", method=False, spaces=_PLACE)
-def fftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@maker("fftfreq", out=True, spaces=_PLACE)
+def fftfreq(how: How, n: int, d: float = 1.0) -> Any:
     """The n frequencies of `fft`, for samples `d` apart: 0 … up, then the negative ones."""
-    return _frequencies("fftfreq", n, n, d, out, dtype, device, requires_grad)
+    return _frequencies(how, n, n, d)
 
 
-@face("rfftfreq", method=False, spaces=_PLACE)
-def rfftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@maker("rfftfreq", out=True, spaces=_PLACE)
+def rfftfreq(how: How, n: int, d: float = 1.0) -> Any:
     """The n // 2 + 1 frequencies of `rfft`, for samples `d` apart."""
-    return _frequencies("rfftfreq", n, int(n / 2) + 1, d, out, dtype, device, requires_grad)
+    return _frequencies(how, n, int(n / 2) + 1, d)
 
 
 def _shifted(x: Any, dim: Any, by: Any) -> Any:

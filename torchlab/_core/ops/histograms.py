@@ -6,7 +6,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.hist
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,11 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._reduce import scalar_name
+from torchlab._core.structures import structure, with_out
 from torchlab._core.tensor import Tensor
 
-Histogram = namedtuple("histogram", ("hist", "bin_edges"), module="torchlab.return_types")  # type: ignore[misc]
-HistogramDD = namedtuple("histogramdd", ("hist", "bin_edges"), module="torchlab.return_types")  # type: ignore[misc]
+Histogram = structure("histogram", ("hist", "bin_edges"))
+HistogramDD = structure("histogramdd", ("hist", "bin_edges"))
 
 
 def _ends(a: Any, low: float, high: float) -> tuple[float, float]:
@@ -225,7 +225,7 @@ def histogram(
                 )
         for o, r in zip(out, (hist, edges), strict=True):
             _put(o, r)
-        return Histogram(*out)
+        return with_out(Histogram)(*out)
     return Histogram(hist, edges)
 
 

@@ -44,7 +44,8 @@ def _bounds(
         bad = index[(index < low) | (index >= size)]
         if bad.size:
             raise error(
-                f"{name}: index {int(bad[0])} is out of bounds for dimension {dim} with size {size}"
+                f"{name}(): index out of range in self: {int(bad[0])} is out of bounds for"
+                f" dimension {dim} with size {size}"
             )
 
 
@@ -64,33 +65,30 @@ def _select_meta(a: Any, dim: int, index: Any) -> Any:
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     half=False,
     out=True,
-    tags=("out_apart", "out_same_dtype"),
+    tags=("out_apart", "out_same_dtype", "out_type_first"),
     meta=_select_meta,
     vjp={"self": "index_select_backward(g, self.shape, dim, index)"},
 )
 def index_select(xp: Any, a: Any, dim: int, index: Any) -> Any:
     """The slices at `index` (a vector) of one dimension, copied."""
+    dim = layout.wrap_dim(dim, a.ndim)
     index = _vector(index, "index_select")
     if a.ndim == 0:
-        layout.wrap_dim(dim, 0)
         if index.size != 1:
             raise RuntimeError(
                 f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
             )
-        _index_range(index, 1)
+        _bounds(index, 1, 0, "index_select", IndexError)
         return a.copy()
-    dim = layout.wrap_dim(dim, a.ndim)
-    _index_range(index, a.shape[dim])
+    if a.size == 0 and index.size and a.shape[dim] == 0 and a.ndim > 1:
+        raise RuntimeError(
+            f"index_select(): self indexing axis dim should be positive, but dimension {dim} of"
+            f" {list(a.shape)} is empty"
+        )
+    error = RuntimeError if a.ndim > 1 and (dim == 1 or not a.size) else IndexError  # as PyTorch
+    _bounds(index, a.shape[dim], dim, "index_select", error)
     r = a.take(index, axis=dim) if a.flags.c_contiguous else a[_places(a, dim, index).key]
     return r if r.flags.c_contiguous else r.copy(order="C")
-
-
-def _index_range(index: Any, size: int) -> None:
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
-        bad = index[(index < 0) | (index >= size)][0]
-        raise IndexError(
-            f"index_select(): index out of range in self: {int(bad)} is not in [0, {size})"
-        )
 
 
 @vjp_helper
@@ -98,33 +96,42 @@ def index_select_backward(g: Any, shape: Any, dim: int, index: Any) -> Any:
     return aten.index_add(aten.new_zeros(g, tuple(shape)), dim, index, g)
 
 
-def _same(a: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, int, Any, Any]:
+def _added(a: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, int, Any, Any]:
     """Checked and brought to at least one dimension: (a, dim, index, source)."""
-    index = _vector(index, name)
     dim = layout.wrap_dim(dim, a.ndim)
-    a, source = (x.reshape(1) if x.ndim == 0 else x for x in (a, source))
-    if source.dtype != a.dtype:
+    index = _vector(index, name)
+    _same_dtype(a, source, name)
+    if dim and dim >= source.ndim:
         raise RuntimeError(
-            f"{name}: self ({scalar_name(a)}) and source ({scalar_name(source)}) must have the "
-            "same scalar type"
-            " (self and source expected to have the same dtype)"
+            f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim"
+            f" {source.ndim}"
         )
+    count = source.shape[dim] if source.ndim else 1
+    if index.size != count:
+        error = RuntimeError if source.ndim else IndexError
+        raise error(
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
+            f"({count}), for dim: {dim}"
+        )
+    if source.ndim != a.ndim or _rest(a, dim) != _rest(source, dim):
+        raise RuntimeError(
+            f"{name}(): source tensor shape must match self tensor shape, excluding the specified "
+            f"dimension. Got self.shape = {list(a.shape)} source.shape = {list(source.shape)}"
+        )
+    a, source = (x.reshape(1) if x.ndim == 0 else x for x in (a, source))
     return a, dim, index, source
 
 
-def _shapes(a: Any, dim: int, index: Any, source: Any, name: str) -> None:
-    if source.ndim != a.ndim or any(
-        i != dim and n != m for i, (n, m) in enumerate(zip(a.shape, source.shape, strict=True))
-    ):
+def _rest(a: Any, dim: int) -> Any:
+    """The shape of a slice."""
+    return a.shape[:dim] + a.shape[dim + 1 :]
+
+
+def _same_dtype(a: Any, source: Any, name: str) -> None:
+    if source.dtype != a.dtype:
         raise RuntimeError(
-            f"{name}: source tensor shape must match self tensor shape, excluding the specified "
-            "dimension. Got "
-            f"self.shape = {list(a.shape)} source.shape = {list(source.shape)}"
-        )
-    if source.shape[dim] != index.size:
-        raise RuntimeError(
-            f"{name}: Number of indices ({index.size}) should be equal to source.size(dim): "
-            f"({source.shape[dim]}), for dim: {dim}"
+            f"{name}(): self ({scalar_name(a)}) and source ({scalar_name(source)}) must have the "
+            "same scalar type (self and source expected to have the same dtype)"
         )
 
 
@@ -139,14 +146,16 @@ def _like(a: Any, *rest: Any) -> Any:
     out=True,
     meta=_like,
     vjp={"self": "g", "source": "index_add_source(g, dim, index, alpha, source.shape)"},
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "out_type_first"),
 )
 @written_row_major
 def index_add(xp: Any, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
     """self with `alpha · source` added to the slices at `index`; repeated indices add up."""
-    a, dim, index, source = _same(a, dim, index, source, "index_add_()")
-    _shapes(a, dim, index, source, "index_add_()")
-    _bounds(index, a.shape[dim], dim, "index_add_()", RuntimeError)
+    a, dim, index, source = _added(a, dim, index, source, "index_add_")
+    if not a.size:
+        return
+    outer = alpha == 1 and a.ndim > 1 and dim in (0, a.ndim - 1)  # PyTorch scatters there
+    _bounds(index, a.shape[dim], dim, "index_add_", RuntimeError if outer else IndexError)
     _places(a, dim, index).add(
         xp, a, source if alpha == 1 else source * number(alpha, source.dtype)
     )
@@ -169,28 +178,64 @@ def index_add_source(g: Any, dim: int, index: Any, alpha: Any, shape: Any) -> An
         "source": "index_add_source(g, dim, index, 1, source.shape)",
     },
     autocast="promote:cpu",
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "out_type_first"),
 )
 @written_row_major
 def index_copy(xp: Any, a: Any, dim: int, index: Any, source: Any) -> None:
     """self with the slices at `index` replaced by those of `source`."""
-    a, dim, index, source = _same(a, dim, index, source, "index_copy_()")
-    if source.ndim == a.ndim and source.shape[dim] != index.size:
+    dim = layout.wrap_dim(dim, a.ndim)
+    if index.ndim > 1:
+        raise IndexError(
+            f"index_copy_(): Index should have dimension 1 or 0, but got shape {list(index.shape)}"
+        )
+    if source.ndim == 0 and index.size != 1:
+        raise IndexError(
+            "index_copy_(): When source is scalar, index should have one element, but got"
+            f" {index.size}"
+        )
+    if a.ndim and source.ndim and a.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must"
+            f" match, but got shapes {list(source.shape)} and {list(a.shape)}"
+        )
+    if index.dtype != np.int64:
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {scalar_name(index)}"
+        )
+    _same_dtype(a, source, "index_copy_")
+    if _rest(a, dim) != _rest(source, dim):
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes, but dimension"
+            f" {dim} apart they are {list(source.shape)} and {list(a.shape)}"
+        )
+    a, source, index = (x.reshape(1) if x.ndim == 0 else x for x in (a, source, index))
+    if source.shape[dim] != index.size:
         raise IndexError(
             f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
             f"({source.shape[dim]})"
         )
-    _shapes(a, dim, index, source, "index_copy_()")
-    _bounds(index, a.shape[dim], dim, "index_copy_()", IndexError)
-    a[_places(a, dim, index).key] = source
+    if a.size or not a.shape[dim]:
+        _bounds(index, a.shape[dim], dim, "index_copy_", IndexError)
+        a[_places(a, dim, index).key] = source
 
 
 def _fill(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
-    index = _vector(index, "index_fill_")
     dim = layout.wrap_dim(dim, a.ndim)
-    a = a.reshape(1) if a.ndim == 0 else a
-    _bounds(index, a.shape[dim], dim, "index_fill_()", IndexError, -a.shape[dim])
-    a[_places(a, dim, index).key] = value
+    if index.ndim > 1:
+        raise RuntimeError(
+            f"index_fill_(): Index has to be a vector/scalar, but got shape {list(index.shape)}"
+        )
+    a, index = (x.reshape(1) if x.ndim == 0 else x for x in (a, index))
+    if a.size or not a.shape[dim]:
+        _bounds(index, a.shape[dim], dim, "index_fill_", IndexError, -a.shape[dim])
+        a[_places(a, dim, index).key] = value
+
+
+def _long(index: Any) -> None:
+    if index.dtype != np.int64:
+        raise IndexError(
+            f"index_fill_(): Expected dtype int64 for index, but got {scalar_name(index)}"
+        )
 
 
 @op(
@@ -205,6 +250,7 @@ def _fill(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
 @written
 def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self with the slices at `index` set to a number."""
+    _long(index)
     if isinstance(value, complex) and a.dtype.kind != "c":
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
@@ -227,12 +273,13 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
 @written
 def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self with the slices at `index` set to a tensor without dimensions."""
+    _long(index)
     if value.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    _fill(xp, a, dim, index, value.astype(a.dtype))
+    _fill(xp, a, dim, index, number(value.item(), a.dtype))
 
 
 @vjp_helper
@@ -286,8 +333,9 @@ def index_reduce(
             f"{reduce}."
         )
     r = a.copy(order="C")
-    flat, dim, index, source = _same(r, dim, index, source, "index_reduce_()")
-    _shapes(flat, dim, index, source, "index_reduce_()")
-    _bounds(index, flat.shape[dim], dim, "index_reduce_()", RuntimeError)
+    flat, dim, index, source = _added(r, dim, index, source, "index_reduce_")
+    if a.dtype.kind == "c" and a.ndim < 2:
+        raise NotImplementedError(f"\"index_func_\" not implemented for '{scalar_name(a)}'")
+    _bounds(index, flat.shape[dim], dim, "index_reduce_", IndexError)
     reduce_at(xp, flat, _places(flat, dim, index).positions(xp), source, reduce, include_self)
     return r

@@ -24,7 +24,7 @@ from torchlab._core.ops._places import (
     scalar_name,
     written,
 )
-from torchlab._core.ops.kernels import meta_like
+from torchlab._core.ops.kernels import meta_like, number
 
 
 def _index_meta(a: Any, indices: Any) -> Any:
@@ -112,6 +112,7 @@ def index_put_backward(g: Any, indices: Any, accumulate: bool) -> Any:
     meta=lambda a, indices, values, accumulate: meta_like(a),
     vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"},
     autocast="promote:accelerator",
+    tags=("apart",),
 )
 @written
 def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = False) -> None:
@@ -125,7 +126,12 @@ def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = Fal
         and sum(x is not None for x in indices) == 1
         and any(x is not None and x.dtype.kind in "bu" for x in indices)
     )
-    if values.dtype != a.dtype and not one_mask:
+    if values.dtype != a.dtype:
+        if one_mask:
+            values = number(values.reshape(()).item(), a.dtype)
+            p.check()
+            a[p.key] = values
+            return
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(a)} for the destination and {scalar_name(values)} for the source."
@@ -142,7 +148,7 @@ def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = Fal
     if accumulate:
         p.add(xp, a, values)
     else:
-        a[p.key] = values.reshape(()) if one_mask else values
+        a[p.key] = values
 
 
 def _fits(shape: Any, target: Any) -> bool:
@@ -319,7 +325,7 @@ def _flat_index(xp: Any, a: Any, index: Any, name: str) -> Any:
     "take(Tensor self, Tensor index) -> Tensor",
     half=False,
     out=True,
-    tags=("out_apart", "out_same_dtype"),
+    tags=("out_apart", "out_same_dtype", "out_type_first"),
     vjp={"self": "take_backward(g, self.shape, index)"},
     meta=lambda a, index: MetaArray(index.shape, a.dtype),
 )

@@ -235,9 +235,9 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
     """Apply ints, slices, Ellipsis and None as views. Returns the view (self if nothing changed)
     and
     the list of index tensors that remain (None entries keep a dim), or None if none remain."""
+    n = self._a.ndim
     if isinstance(index, slice):
         return _slice(self, 0, index), None
-    n = self._a.ndim
     if isinstance(index, _INTS) and not isinstance(index, bool) and n == 0:
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim "
@@ -271,7 +271,7 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
             own += 1
         elif isinstance(x, bool):
             view = aten.unsqueeze(view, dim)
-            indices.append(aten.tensor([x], device=view._k.device))
+            indices.append(aten.tensor([0][:x], dtype=dt.int64, device=view._k.device))
             dim += 1
             continue
         elif isinstance(x, Tensor):
@@ -281,7 +281,10 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
                 continue
             if x._a.ndim == 0 and x._k.dtype.category <= dt.INT:
                 view = aten.unsqueeze(view, dim)
-                x = aten.reshape(x, (1,))
+                if x._k.plain and not SLOW:  # True and False are the places [0] and []
+                    x = aten.tensor([0][: bool(x._a)], dtype=dt.int64, device=view._k.device)
+                else:
+                    x = aten.reshape(x, (1,))
             mask = x._k.dtype is dt.bool_ or x._k.dtype is dt.uint8
             indices.append(
                 x if x._k.device is view._k.device else aten.to(x, device=view._k.device)
@@ -311,6 +314,9 @@ def _dims_of(x: Any) -> int:
 
 def _is_full(x: slice, size: int) -> bool:
     """Whether PyTorch passes over the slice: it names everything, from 0 on."""
+    for given in (x.start, x.stop, x.step):
+        if given is not None and type(given) is not int:
+            return False
     return x.start in (None, 0) and x.step in (None, 1) and (x.stop is None or x.stop >= size)
 
 
@@ -400,6 +406,8 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
         and index._a.ndim
         and index._a.size
         and t._a.size
+        and index is not t
+        and (s is None or index._s is not s)
     ):
         key = index._a
     else:
@@ -416,7 +424,7 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
     elif c is Tensor:
         if value._e is not None or value._k.dtype is not k.dtype or value._k.device is not k.device:
             return False
-        if value._s is not None and (value._s is s or value._s.stale):
+        if value._s is not None and (value._s is s or value._s.stale) or value is t:
             return False
         value = value._a
     else:
@@ -441,15 +449,17 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
     if isinstance(index, bool) and not index:
         return
     # Only with recording on may a view be refused later; the view itself is like any other.
-    view, indices = basic_part(self, index)
+    view, indices = _written_part(self, index)
     if indices is None and not value._a.ndim and view._a.ndim and value._k.device is view._k.device:
         aten.fill_(view, value)
         return
     if indices is None:
-        value = _without_leading_ones(value, view._a.ndim)
         shape = view._a.shape
-        if value._a.shape != shape and value._a.ndim:
-            value = aten.expand(value, shape)
+        if value._a.shape != shape:
+            many = value._a.ndim
+            value = _without_leading_ones(value, 0, always=True)
+            if value._a.shape != shape and many:
+                value = aten.expand(value, shape)
         if SLOW and not value._a.ndim and modes.dispatched():
             view.fill_(value)
             return
@@ -460,18 +470,27 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
     view.index_put_(indices, _without_leading_ones(value, 0))
 
 
+def _written_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
+    """As `basic_part`, but `x[:] = y` writes to x itself, and `x[True] = y` converts."""
+    if type(index) is slice and self._a.ndim and _is_full(index, self._a.shape[0]):
+        return self, None
+    if index is True:
+        return aten.unsqueeze(self, 0), None
+    return basic_part(self, index)
+
+
 def _number(value: Any, like: Any) -> Tensor:
     array = compute.scalar_array(value, like._k.dtype, saturate=True)
     return compute.wrap_on(array, like._k.device)
 
 
-def _without_leading_ones(t: Any, least: int) -> Any:
+def _without_leading_ones(t: Any, least: int, always: bool = False) -> Any:
     """A value may have more dims than the place it goes to if they are of size 1."""
     shape = t._a.shape
     first = 0
     while len(shape) - first > least and shape[first] == 1:
         first += 1
-    return aten.view(t, shape[first:]) if first else t
+    return aten.view(t, shape[first:]) if first or always else t
 
 
 def _type_name(x: Any) -> str:

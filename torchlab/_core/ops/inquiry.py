@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core import dtype as dt
-from torchlab._core import layout
+from torchlab._core import layout, sharing
 from torchlab._core.dispatch.op import face
 from torchlab._core.formats import contiguous_format
 from torchlab._core.tape import geometry, storage_of
@@ -80,8 +80,16 @@ def is_pinned(self: Any, device: Any = None) -> Any:
 
 @face("is_shared", spaces=())
 def is_shared(self: Any) -> Any:
-    """Whether other processes see the memory: never on the CPU here, always on a GPU."""
-    return self._k.device.type == "cuda"
+    """Whether other processes see the memory: on the CPU after `share_memory_`, always on a GPU."""
+    return self._k.device.type == "cuda" or (self._s is not None and sharing.is_shared(self._s))
+
+
+@face("share_memory_", spaces=())
+def share_memory_(self: Any) -> Any:
+    """Move the memory to where other processes can see it; returns the tensor. All views follow.
+    Nothing happens if it is there already, or lies on a GPU. It cannot grow afterwards."""
+    sharing.share_tensor(self)
+    return self
 
 
 @face("const_data_ptr", spaces=())

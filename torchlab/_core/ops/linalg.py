@@ -17,6 +17,8 @@ from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._lapack import offer
 from torchlab._core.ops.kernels import number
+from torchlab._core.tape import edge_of
+from torchlab._core.tensor import strides_of
 
 _BOOL = np.dtype(np.bool_)
 
@@ -101,7 +103,12 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
             return r
         if _wide(a, b):
             return np.ascontiguousarray(b.T.dot(a.T).T)
-    return a.dot(b)
+    return a.dot(b) if a.shape[1] != 1 else _outer(xp, a, b)
+
+
+def _outer(xp: Any, a: Any, b: Any) -> Any:
+    """(n, 1) @ (1, m). NumPy's `dot` takes 0 times NaN for 0 there."""
+    return xp.multiply(a, b, order="C")
 
 
 def _wide(a: Any, b: Any) -> bool:
@@ -140,12 +147,15 @@ def _bmm_shape(a: Any, b: Any) -> tuple[int, int, int]:
         "self": "bmm(g, transpose(conj_of(mat2), 1, 2))",
         "mat2": "bmm(transpose(conj_of(self), 1, 2), g)",
     },
-    meta=lambda a, b: MetaArray(_bmm_shape(a, b), a.dtype),
+    meta=lambda a, b: MetaArray(_bmm_shape(a, b), a.dtype if a.size and b.size else b.dtype),
 )
 def bmm(xp: Any, a: Any, b: Any) -> Any:
     """Batches of matrix products: (b, n, k) @ (b, k, m) → (b, n, m)."""
-    _bmm_shape(a, b)
-    same_dtype("bmm", a, b)
+    shape = _bmm_shape(a, b)
+    if a.dtype is not b.dtype:
+        if not a.size or not b.size:  # nothing to multiply: PyTorch does not ask
+            return xp.zeros(shape, b.dtype)
+        same_dtype("bmm", a, b)
     if a.dtype is _BOOL and a.size and b.size:
         raise no_bool("bmm")
     return xp.matmul(a, b)
@@ -162,6 +172,8 @@ def bmm(xp: Any, a: Any, b: Any) -> Any:
 def mv(xp: Any, a: Any, b: Any) -> Any:
     """Matrix times vector: (n, k) @ (k) → (n)."""
     if a.ndim != 2 or b.ndim != 1:
+        if a.ndim == 0:
+            raise IndexError("mv: Dimension specified as 0 but tensor has no dimensions")
         raise RuntimeError(
             f"mv: vector + matrix @ vector expected, got {list(a.shape)} and {list(b.shape)}"
         )
@@ -172,7 +184,7 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
     same_dtype("mv", a, b)
     if a.dtype is _BOOL and a.size:
         raise no_bool("addmv_impl_cpu")
-    return a.dot(b)
+    return a.dot(b) if b.size != 1 else a[:, 0] * b
 
 
 @op(
@@ -223,17 +235,30 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         raise RuntimeError(
             f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}"
         )
+    if a.shape[1] == 0 and beta != 0 and a.shape[0] and b.shape[1]:  # only beta · self is left
+        _check_multiple(c, beta)
     r = mkl.product(a, b) if xp is np and b.size >= 16384 else None
     if r is None and alpha == beta == 1 and xp is np and _wide(a, b):
         return np.add(b.T.dot(a.T).T, c, order="C")
     if r is None:
-        r = a.dot(b)
+        r = a.dot(b) if a.shape[1] != 1 else _outer(xp, a, b)
     if alpha != 1:
         r *= number(alpha, r.dtype)
     if beta == 0:
         return r
     r += c if beta == 1 else c * number(beta, c.dtype)
     return r
+
+
+def _check_multiple(c: Any, beta: Any) -> None:
+    """beta · c must fit into c's type."""
+    own = dt.from_numpy(c.dtype)
+    result = dt.combine(own, None, dt.of_scalar(beta))
+    if not dt.can_cast(result, own):
+        raise RuntimeError(
+            f"addmm: result type {result.scalar_name} can't be cast to the desired output type"
+            f" {own.scalar_name}"
+        )
 
 
 @composite(
@@ -259,13 +284,41 @@ def matmul(self: Any, other: Any) -> Any:
         )
     if n == 1 and m == 2:
         return aten.squeeze_(mm.call(aten.unsqueeze(self, 0), other), 0)
-    if n >= 3 and m <= 2:  # one matrix for all: fold the batch into the rows
-        shape = a.shape
-        flat = aten.reshape(self, (layout.numel(shape[:-1]), shape[-1]))
-        if m == 1:
-            return aten._unsafe_view(mv.call(flat, other), shape[:-1])
-        return aten._unsafe_view(mm.call(flat, other), (*shape[:-1], b.shape[1]))
+    if n >= 3 and m <= 2 and _folds(self, other):
+        return _folded(self, other)
+    if m >= 3 and n <= 2:  # the same turned round: (other's transpose) @ (self's)
+        turned = aten.transpose(other, -2, -1)
+        if n == 1 and _folds(turned, self):
+            return _folded(turned, self)
+        if n == 2 and edge_of(self) is not None:
+            r = _folded(turned, aten.t(self))
+            return aten.contiguous(aten.transpose(r, -2, -1))
+    if n == 3 and m == 3 and a.shape[0] != b.shape[0]:  # a batch of one is no batch
+        if a.shape[0] == 1 and b.shape[0] and edge_of(self) is not None:
+            return matmul.call(aten.squeeze(self, 0), other)
+        if b.shape[0] == 1 and a.shape[0] and edge_of(other) is not None:
+            return matmul.call(self, aten.squeeze(other, 0))
     return _batched(self, other)
+
+
+def _folds(many: Any, one: Any) -> bool:
+    """Whether the batch becomes rows of one product, as PyTorch decides: if the rows follow each
+    other in memory, or if otherwise `one` would be repeated for its gradient."""
+    if many._k.contiguous or edge_of(one) is not None:
+        return True
+    shape, strides = many._a.shape, strides_of(many)
+    return not many._a.size or all(
+        strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2)
+    )
+
+
+def _folded(many: Any, one: Any) -> Any:
+    """Batches of rows times one matrix or vector."""
+    shape = many._a.shape
+    flat = aten.reshape(many, (layout.numel(shape[:-1]), shape[-1]))
+    if one._a.ndim == 1:
+        return aten._unsafe_view(mv.call(flat, one), shape[:-1])
+    return aten._unsafe_view(mm.call(flat, one), (*shape[:-1], one._a.shape[1]))
 
 
 def _batched(self: Any, other: Any) -> Any:

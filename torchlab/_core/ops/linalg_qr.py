@@ -168,7 +168,7 @@ def geqrf(self: Any, *, out: Any = None) -> Any:
     """(a, tau): LAPACK's form of A = Q R. R lies in and above the diagonal of a, the Householder
     vectors of Q below it; tau are their factors."""
     if out is not None:
-        return named(geqrf_, geqrf_.out(self, out=out))
+        return geqrf_.out(self, out=out)
     if self._k.dtype.is_complex and wants_gradient(self):
         raise RuntimeError(
             "geqrf does not support automatic differentiation for outputs with complex dtype."

@@ -23,6 +23,7 @@ from torchlab._core.ops._reduce import (
     reduction_meta,
     row_major,
     scalar_name,
+    widened,
 )
 
 
@@ -41,16 +42,38 @@ def _float_dtype(a: Any, _: Any = None) -> np.dtype:
 )
 def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
     """log Σ exp over dimensions; −∞ for nothing, and for −∞ alone."""
+    return _log_sum(xp, a, dim, keepdim, _float_dtype(a))
+
+
+def _log_sum(xp: Any, a: Any, dim: Any, keepdim: bool, made: np.dtype) -> Any:
+    """The exponentials in a's type, their sum and its logarithm in `made`."""
     shape = reduced_shape(a, dim, keepdim)
     dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
     a = a.astype(_float_dtype(a), copy=False)
     a = a.reshape(1) if a.ndim == 0 else a
     if a.size == 0:
-        return xp.full(shape, -np.inf, a.dtype)
+        return xp.full(shape, -np.inf, made)
     top = xp.maximum.reduce(a.real, axis=dims, keepdims=True)
     top = xp.where(xp.isfinite(top), top, top.dtype.type(0))
-    r = xp.log(accurate_sum(xp, xp.exp(a - top), dims, True, a.dtype)) + top
-    return r.reshape(shape)
+    total = widened(accurate_sum(xp, xp.exp(a - top), dims, True, made))
+    return (xp.log(total) + top).astype(made, copy=False).reshape(shape)
+
+
+@op(
+    "_logsumexp_in(Tensor self, int[1] dim, bool keepdim, ScalarType dtype) -> Tensor",
+    public=False,
+    method=False,
+    half=False,
+    meta=reduction_meta(lambda a, dtype: dtype.np),
+)
+def logsumexp_in(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """`logsumexp` as `out=` has it: added in the type of `out`."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "logsumexp(): Expected floating point type for result tensor, but got:"
+            f" {dtype.scalar_name}"
+        )
+    return _log_sum(xp, widened(a), dim, keepdim, dtype.np)
 
 
 @vjp_helper
@@ -83,11 +106,11 @@ def _running(xp: Any, lane: Any, dim: int) -> Any:
 
 
 def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
+    lane, dim = lanes(a, dim)
     if not is_float(a.dtype):
         raise NotImplementedError(
             f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(a)}'"
         )
-    lane, dim = lanes(a, dim)
     r = (
         xp.flip(_running(xp, xp.flip(lane, dim), dim), dim)
         if backwards
@@ -99,7 +122,7 @@ def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
 @op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     out=True,
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "out_type_first"),
     meta=lambda a, dim: MetaArray(a.shape, a.dtype),
     vjp={"self": "logcumsumexp_backward(g, self, result, dim, False)"},
 )

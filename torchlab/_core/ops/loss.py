@@ -386,7 +386,7 @@ def binary_cross_entropy_with_logits(
 
 @face("binary_cross_entropy_with_logits", method=False)
 def numbered_binary_cross_entropy_with_logits(
-    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 0
 ) -> Any:
     """`nn.functional.binary_cross_entropy_with_logits` with the reduction as a number."""
     body = binary_cross_entropy_with_logits.body

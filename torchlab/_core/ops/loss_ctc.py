@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.factories import transformed
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops.kernels import MEAN, SUM, np
@@ -301,6 +303,9 @@ def _ctc(
     return r if batched else aten.squeeze(r, 0)
 
 
+_LENGTHS = ("input_lengths", "target_lengths")
+
+
 @face("ctc_loss", method=False, spaces=("torch",), autocast="float32:cpu")
 def ctc_loss(
     log_probs: Any,
@@ -308,8 +313,10 @@ def ctc_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: int = 1,
+    reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Any:
     """The CTC loss; reduction as a number: 0 none, 1 mean, 2 sum."""
+    if SLOW and (seen := transformed(ctc_loss.body, locals(), *_LENGTHS)) is not NotImplemented:
+        return seen
     return _ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)

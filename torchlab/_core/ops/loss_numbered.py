@@ -1,4 +1,5 @@
-"""Losses as `torchlab` itself has them: the reduction is a number (0 none, 1 mean, 2 sum).
+"""Losses as `torchlab` itself has them: the reduction is a number (0 none, 1 mean, 2 sum), and none
+by default, as PyTorch's.
 
 `torchlab.nn.functional` has the same losses with the reduction's name and more options.
 Source: https://docs.pytorch.org/docs/2.13/nn.functional.html#loss-functions
@@ -26,30 +27,30 @@ def _declare(schema: str, positional: int, *named: str) -> None:
 
 
 _declare(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=0) -> Tensor",
     3,
     "reduction",
 )
 _declare(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
-    "reduction=1) -> Tensor",
+    "reduction=0) -> Tensor",
     4,
     "reduction",
 )
 _declare(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float "
-    "p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    "p=2, float eps=1e-06, bool swap=False, int reduction=0) -> Tensor",
     7,
     "reduction",
 )
 _declare(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
-    "reduction=1) -> Tensor",
+    "reduction=0) -> Tensor",
     4,
     "reduction",
 )
 _declare(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    "kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor",
     2,
     "reduction",
     "log_target",

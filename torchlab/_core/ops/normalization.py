@@ -84,7 +84,7 @@ def _layer_decomposed(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps
 @op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float "
     "eps) -> "
-    "(Tensor output, Tensor mean, Tensor rstd)",
+    "(Tensor, Tensor, Tensor)",
     method=False,
     meta=_layer_meta,
     autocast="float32:accelerator",
@@ -253,7 +253,7 @@ def _group_meta(
 @op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
     "HxW, int group, float eps) "
-    "-> (Tensor output, Tensor mean, Tensor rstd)",
+    "-> (Tensor, Tensor, Tensor)",
     method=False,
     meta=_group_meta,
     vjp={

@@ -109,7 +109,8 @@ def _norm_dtype(a: Any, dtype: Any) -> np.dtype:
     half=False,
     tags=("reduction",),
     autocast="float32:accelerator",
-    vjp={"self": "norm_backward(g, self, ord, result, dim, keepdim)"},
+    # (a count hands nothing back)
+    vjp={"self": "None if ord == 0 else norm_backward(g, self, ord, result, dim, keepdim)"},
     meta=lambda a, ord=2, dim=None, keepdim=False, dtype=None: MetaArray(
         reduced_shape(a, dim, keepdim), _real(_norm_dtype(a, dtype))
     ),
@@ -291,9 +292,14 @@ def norm(
 ) -> Any:
     """The p-norm of all elements, or over `dim`; "fro" is p = 2, "nuc" matrices' nuclear norm."""
     if p == "nuc":
-        return matrix_norm.function(self, "nuc", dim or (-2, -1), keepdim, dtype=dtype, out=out)
+        dim = tuple(range(self._a.ndim)) if dim is None else dim
+        return matrix_norm.function(self, "nuc", dim, keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid p strings are 'fro' and 'nuc', got {p}")
+    if p == "fro" and isinstance(dim, (list, tuple)) and len(dim) > 2:
+        raise RuntimeError(
+            f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}"
+        )
     return vector_norm.function(
         self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out
     )

@@ -113,7 +113,7 @@ def prod_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:
         x = aten.to(x, dtype=result._k.dtype)
     if reduced_count(shape, dim) == 1:
         return aten.to(expand_reduced(g, shape, dim, keepdim), dtype=dtype)
-    if aten.all(x).item():
+    if not x._level and aten.all(x).item():  # (wrappers have no data to look at)
         quotient = keep_reduced(result, shape, dim, keepdim) / x
         return aten.to(expand_reduced(g, shape, dim, keepdim) * _conj(quotient), dtype=dtype)
     if dim is None or not shape:
@@ -175,6 +175,8 @@ def cumprod(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The product of all elements up to each one along a dimension."""
     lane, dim = lanes(a, dim)
     made = integers_to_int64(a, dtype)
+    if made.kind == "b" and a.ndim and a.size:
+        raise NotImplementedError("\"cumprod_out_cpu\" not implemented for 'Bool'")
     wide = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(
         made.kind, FLOAT32 if is_half(made) else made
     )
@@ -190,7 +192,7 @@ def cumprod_backward(g: Any, x: Any, result: Any, dim: int) -> Any:
         x = aten.to(x, dtype=result._k.dtype)
     if not x._a.size or not x._a.ndim or x._a.shape[dim] == 1:
         r = aten.clone(g)
-    elif aten.all(x).item():
+    elif not x._level and aten.all(x).item():
         r = aten._reversed_cumsum(g * _conj(result), dim) / _conj(x)
     else:
         r = aten._cumprod_zeros_backward(g, x, dim)

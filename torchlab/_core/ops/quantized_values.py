@@ -207,7 +207,13 @@ def _unit(x: Any, signed: bool) -> Quantizer:
 
 def sigmoid_to(x: Any, q: Quantizer) -> Any:
     """The logistic function with the output's quantizer given."""
-    return requantized(x, special.expit(values_of(x)), q)
+    return requantized(x, _rounded_once(special.expit, x), q)
+
+
+def _rounded_once(f: Any, x: Any) -> Any:
+    """f of the values in float32; of 32-bit codes, which show its last bit, by way of float64."""
+    values = values_of(x)
+    return f(values.astype(np.float64)).astype("f") if x._k.dtype is dt.qint32 else f(values)
 
 
 @exotic(KEY, "sigmoid")
@@ -219,7 +225,7 @@ def sigmoid(self: Any) -> Any:
 @exotic(KEY, "tanh")
 def tanh(self: Any) -> Any:
     need_per_tensor(self, "tanh")
-    return requantized(self, np.tanh(values_of(self)), _unit(self, True))
+    return requantized(self, _rounded_once(np.tanh, self), _unit(self, True))
 
 
 @exotic(KEY, "hardsigmoid")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
@@ -19,10 +18,11 @@ from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.formats import contiguous_format, preserve_format
+from torchlab._core.formats import contiguous_format
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.layout import broadcast_shapes
-from torchlab._core.ops._making import finish, into_out, sizes_of
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How, into_out
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
 
@@ -70,184 +70,116 @@ def set_rng_state(new_state: Any) -> Any:
     )
 
 
-def _made(draw: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool, out: Any) -> Any:
-    dev = devices.as_device(device)
-    if dev.type == "meta":
-        return finish(compute.empty(shape, dtype, dev), requires_grad)
-    t = compute.wrap_on(draw(layout.numel(shape)).reshape(shape), dev, dtype)
-    return into_out(t, out) if out is not None else finish(t, requires_grad)
+def _made(how: How, draw: Any, shape: Any, dtype: dt.dtype) -> Any:
+    """The numbers that `draw(n)` gives, in that shape."""
+    if how.place.type == "meta":
+        return how.done(compute.empty(shape, dtype, how.place))
+    return how.around(draw(layout.numel(shape)).reshape(shape), dtype)
 
 
-def _float_dtype(dtype: Any) -> dt.dtype:
-    return dtype or dt.get_default_dtype()
+def _uniform(shape: Any, dtype: Any) -> Any:
+    if dtype.kind not in "fV":
+        raise ValueError("not by the short way")
+    return default_generator.uniform(layout.numel(shape), dtype).reshape(shape)
 
 
-@face("rand", method=False)
-def rand(
-    size: Any,
-    *more: Any,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+def _normal(shape: Any, dtype: Any) -> Any:
+    if dtype.kind not in "fV":
+        raise ValueError("not by the short way")
+    return default_generator.normal(layout.numel(shape), dtype=dtype).reshape(shape)
+
+
+@maker("rand", quick=_uniform, out=True)
+def rand(how: How, size: Any, *more: Any, generator: Any = None) -> Any:
     """Uniform numbers in [0, 1): the values PyTorch draws for the same seed."""
-    size = (size, *more)
-    if SLOW and (seen := told("rand", locals())) is not None:
-        return seen
-    d = _float_dtype(dtype)
-    g = generator_of(generator)
-    return _made(
-        lambda n: g.uniform(n, d.np), sizes_of(size, "rand"), d, device, requires_grad, out
-    )
-
-
-@face("randn", method=False)
-def randn(
-    size: Any,
-    *more: Any,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
-    size = (size, *more)
-    if SLOW and (seen := told("randn", locals())) is not None:
-        return seen
-    d = _float_dtype(dtype)
-    g = generator_of(generator)
+    shape, d, g = how.sizes(size, more), how.kind, generator_of(generator)
+    if how.layout is not None:
+        return how.unlike(shape, "uniform_")
+    if how.place.type != "meta":
+        _drawable(d, "check_uniform_bounds", "fVc")
     if d.is_complex:
-        half = d.to_real()
-        return _made(
-            lambda n: g.normal(2 * n, 0.0, 0.5**0.5, half.np).view(d.np),
-            sizes_of(size, "randn"),
-            d,
-            device,
-            requires_grad,
-            out,
-        )
-    return _made(
-        lambda n: g.normal(n, dtype=d.np), sizes_of(size, "randn"), d, device, requires_grad, out
-    )
+        real = d.to_real().np
+        return _made(how, lambda n: g.uniform(2 * n, real).view(d.np), shape, d)
+    return _made(how, lambda n: g.uniform(n, d.np), shape, d)
 
 
-@face("randint", method=False)
+def _normal_type(dtype: dt.dtype, place: Any) -> None:
+    if place.type == "meta" and dtype.category < dt.FLOAT:
+        raise RuntimeError(f"expected a floating-point or complex dtype, but got dtype={dtype}")
+    _drawable(dtype, "normal_kernel_cpu", "fVc")
+
+
+def _normal_numbers(how: How, shape: Any, mean: float, std: float, g: Generator) -> Any:
+    if how.layout is not None:
+        return how.unlike(shape, "normal_", compressed=True)
+    d = how.kind
+    _normal_type(d, how.place)
+    if not d.is_complex:
+        return _made(how, lambda n: g.normal(n, mean, std, d.np), shape, d)
+    # Two parts of half the variance each, and both with the mean, as PyTorch
+    real, part = d.to_real().np, std * 0.5**0.5
+    return _made(how, lambda n: g.normal(2 * n, mean, part, real).view(d.np), shape, d)
+
+
+@maker("randn", quick=_normal, out=True)
+def randn(how: How, size: Any, *more: Any, generator: Any = None) -> Any:
+    """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
+    return _normal_numbers(how, how.sizes(size, more), 0.0, 1.0, generator_of(generator))
+
+
+@maker("randint", out=True)
 def randint(
-    low: Any = 0,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    how: How, low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None
 ) -> Any:
     """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
-    if SLOW and (seen := told("randint", locals())) is not None:
-        return seen
     if size is None:
         if high is None or isinstance(high, int):
             raise TypeError("randint(): argument 'size' must be tuple of ints")
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    d = dtype or dt.int64
-    g = generator_of(generator)
-    return _made(
-        lambda n: g.randint(n, int(low), int(high), d.np),
-        sizes_of((tuple(size),)),
-        d,
-        device,
-        requires_grad,
-        out,
-    )
+    shape, d, g = how.sizes(tuple(size)), how.dtype or dt.int64, generator_of(generator)
+    if how.layout is not None:
+        how.dtype = d
+        return how.unlike(shape, "random_.from")
+    low, high = int(low), int(high)
+    if how.place.type != "meta":
+        _check_range(low, high, d)
+    return _made(how, lambda n: g.randint(n, low, high, d.np), shape, d)
 
 
-@face("randperm", method=False)
-def randperm(
-    n: int,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("randperm", out=True)
+def randperm(how: How, n: int, *, generator: Any = None) -> Any:
     """A random permutation of 0 … n − 1."""
-    if SLOW and (seen := told("randperm", locals())) is not None:
-        return seen
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
-    d = dtype or dt.int64
-    g = generator_of(generator)
-    return _made(lambda m: g.randperm(m, d.np), (n,), d, device, requires_grad, out)
+    d, g = how.dtype or dt.int64, generator_of(generator)
+    if how.layout is not None:
+        how.dtype = d
+        return how.unlike((n,), "randperm.generator_out")
+    if how.place.type != "meta":
+        _drawable(d, "randperm", "iufV")
+    return _made(how, lambda m: g.randperm(m, d.np), (n,), d)
 
 
-def _like(maker: Any, name: str) -> None:
-    def like(
-        self: Any,
-        *,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        pin_memory: bool = False,
-        memory_format: Any = None,
-        generator: Any = None,
-    ) -> Any:
-        if SLOW and (seen := told(name, locals())) is not None:
-            return seen
-        r = aten.empty_like(
-            self, dtype=dtype, device=device, memory_format=memory_format or preserve_format
-        )
-        getattr(aten, maker)(r, generator=generator)
-        return r.requires_grad_() if requires_grad else r
+def _like(name: str, fill: str) -> None:
+    @maker(name, memory_format=True)
+    def like(how: How, self: Any, *, generator: Any = None) -> Any:
+        return how.done(getattr(aten, fill)(how.like(self), generator=generator))
 
-    like.__doc__ = f"As `{name[:-5]}`, with the size and type of `input`."
-    face(name, method=False)(like)
+    like.doc = f"As `{name[:-5]}`, with the size and type of `input`."
 
 
-_like("uniform_", "rand_like")
-_like("normal_", "randn_like")
+_like("rand_like", "uniform_")
+_like("randn_like", "normal_")
 
 
-@face("randint_like", method=False)
-def randint_like(
-    self: Any,
-    low: Any,
-    high: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Any:
+@maker("randint_like", memory_format=True)
+def randint_like(how: How, self: Any, low: Any, high: Any = None, *, generator: Any = None) -> Any:
     """As `randint`, with the size and type of `input`."""
     if high is None:
         low, high = 0, low
-    r = aten.empty_like(
-        aten.detach(self),
-        dtype=dtype,
-        device=device,
-        memory_format=memory_format or preserve_format,
-    )
-    r = random_.body(r, int(low), int(high), generator=generator)
-    return r.requires_grad_() if requires_grad else r
+    return how.done(random_.body(how.like(self), int(low), int(high), generator=generator))
 
 
 @op(
@@ -303,13 +235,35 @@ def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
     return t
 
 
-def _floating(t: Tensor, kernel: str, kinds: str = "fV") -> None:
+def _drawable(dtype: dt.dtype, kernel: str, kinds: str = "fV") -> None:
     """Raise as PyTorch's kernel of this name does for dtypes that it has not got."""
-    if t._a.dtype.kind not in kinds:
+    if dtype.np.kind not in kinds:
         raise NotImplementedError(
-            f"\"{kernel}\" not implemented for '{t._k.dtype.scalar_name}'; use a floating-point"
-            " tensor"
+            f"\"{kernel}\" not implemented for '{dtype.scalar_name}'; use a floating-point dtype"
         )
+
+
+def _floating(t: Tensor, kernel: str, kinds: str = "fV") -> None:
+    if t._k.device.type != "meta":  # which has no kernels
+        _drawable(t._k.dtype, kernel, kinds)
+
+
+def _check_range(low: int, high: int, dtype: dt.dtype) -> None:
+    """Raise RuntimeError if `dtype` cannot hold the integers in [low, high)."""
+    if dtype.is_complex:
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types, not"
+            f" {dtype}"
+        )
+    if dtype.category == dt.FLOAT:
+        return
+    largest = 1 if dtype is dt.bool_ else (1 << 8 * dtype.itemsize - dtype.is_signed) - 1
+    smallest = -largest - 1 if dtype.is_signed else 0
+    for what, x in (("from", low), ("to - 1", high - 1)):
+        if not smallest <= x <= largest:
+            raise RuntimeError(
+                f"{what} is out of bounds for {dtype.name}: {x} is not in [{smallest}, {largest}]"
+            )
 
 
 def _continuous(t: Tensor, name: str) -> None:
@@ -369,7 +323,7 @@ def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None
         return seen
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
-    _floating(self, "normal_kernel_cpu", "fVc")
+    _normal_type(self._k.dtype, self._k.device)
     g = generator_of(generator)
     contiguous = self._k.contiguous
 
@@ -400,6 +354,8 @@ def random_(
     self: Any, from_: Any = None, to: Any = None, *, generator: Any = None, **old: Any
 ) -> Any:
     """Fill with integers: below `from` (if alone), in [from, to), or over the type's range."""
+    if SLOW and (seen := told("random_", locals())) is not None:
+        return seen
     from_ = old.pop("from", from_)
     if old:
         raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(old))}'")
@@ -408,7 +364,10 @@ def random_(
         return fill_random(self, lambda n: g.random(n, self._a.dtype), "random")
     if to is None:
         from_, to = 0, from_
-    return fill_random(self, lambda n: g.randint(n, int(from_), int(to), self._a.dtype), "random")
+    low, high = int(from_), int(to)
+    if self._k.device.type != "meta":
+        _check_range(low, high, self._k.dtype)
+    return fill_random(self, lambda n: g.randint(n, low, high, self._a.dtype), "random")
 
 
 def _check_probabilities(p: Any) -> None:
@@ -474,28 +433,20 @@ def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = Non
     return aten._drawn_bernoulli(r, self) if out is None and self.requires_grad else r
 
 
-@face("normal", method=False)
-def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@maker("normal", out=True)
+def normal(how: How, mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
     """Normal numbers with means and standard deviations from tensors or numbers."""
     if size is not None:
         if std < 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")
-        if out is not None:
-            out.resize_(tuple(size))
-        r = aten.empty(size, dtype=dtype, device=device) if out is None else out
-        return finish(normal_.body(r, float(mean), float(std), generator=generator), requires_grad)
+        g = generator_of(generator)
+        return _normal_numbers(how, how.sizes(size), float(mean), float(std), g)
+    if how.given:
+        raise TypeError(
+            "normal() received an invalid combination of arguments: with a tensor for mean or std,"
+            " the result is of its dtype, device and layout; leave these options out"
+        )
+    out = how.out
     if isinstance(std, Tensor):
         if std._a.size and bool((std._a < 0).any()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -530,6 +481,8 @@ def multinomial(
     out: Any = None,
 ) -> Any:
     """Indices drawn with the probabilities of each row."""
+    if SLOW and (seen := told("multinomial", locals())) is not None:
+        return seen
     a = self._a
     if a.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -561,6 +514,8 @@ def multinomial(
 @face("geometric_", spaces=())
 def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     """Fill with the numbers of trials up to the first success."""
+    if SLOW and (seen := told("geometric_", locals())) is not None:
+        return seen
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={_short(p)}")
     _floating(self, "geometric_cpu", "fViub")
@@ -571,6 +526,8 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 @face("cauchy_", spaces=())
 def cauchy_(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Any:
     """Fill with Cauchy numbers."""
+    if SLOW and (seen := told("cauchy_", locals())) is not None:
+        return seen
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={_short(sigma)}")
     _continuous(self, "Cauchy")
@@ -581,6 +538,8 @@ def cauchy_(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = 
 @face("log_normal_", spaces=())
 def log_normal_(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Any:
     """Fill with exp of normal numbers."""
+    if SLOW and (seen := told("log_normal_", locals())) is not None:
+        return seen
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={_short(std)}")
     _floating(self, "log_normal_cpu")

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute
-from torchlab._core.dispatch.factories import told
-from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops._making import finish, into_out
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How
 from torchlab._core.tensor import Tensor
 
 
@@ -64,36 +62,9 @@ def _steps(n: int, start: Any, step: Any, d: dt.dtype) -> np.ndarray:
     return (np.arange(n, dtype=np.float64) * step + start).astype(d.np)
 
 
-def _delivered(a: np.ndarray, device: Any, out: Any, requires_grad: bool) -> Any:
-    t = compute.wrap_on(a, devices.as_device(device))
-    return into_out(t, out) if out is not None else finish(t, requires_grad)
-
-
-def _type_of(values: Any, dtype: Any, out: Any) -> dt.dtype:
-    if dtype is not None:
-        return dtype
-    if out is not None:
-        return out._k.dtype
-    integers = all(isinstance(x, (int, np.integer)) for x in values)
-    return dt.int64 if integers else dt.get_default_dtype()
-
-
-@face("arange", method=False)
-def arange(
-    start: Any = None,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("arange", out=True)
+def arange(how: How, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     """start, start + step, … below end."""
-    if SLOW and (seen := told("arange", locals())) is not None:
-        return seen
     if end is None:
         start, end = None, start
     if end is None:
@@ -101,7 +72,11 @@ def arange(
     start = 0 if start is None else start
     given = (("start", start), ("end", end), ("step", step))
     start, end, step = (_number(x, "arange", what) for what, x in given)
-    d = _type_of((start, end, step), dtype, out)
+    if how.layout is not None:
+        return how.unlike((0,), "arange.start_out")
+    if how.dtype is None and all(isinstance(x, (int, np.integer)) for x in (start, end, step)):
+        how.dtype = dt.int64
+    d = how.kind
     _refuse(d, "arange", also_complex=True)
     _check_range(start, end, step)
     if d is dt.int64:
@@ -115,34 +90,24 @@ def arange(
         n = max(0, -((start - end) // step))
     else:
         n = max(0, math.ceil((end - start) / step))
-    dev = devices.as_device(device)
-    if dev.type == "meta":
-        return finish(compute.empty((n,), d, dev), requires_grad)
-    return _delivered(_steps(n, start, step, d), dev, out, requires_grad)
+    if how.place.type == "meta":
+        return how.done(compute.empty((n,), d, how.place))
+    return how.around(_steps(n, start, step, d), d)
 
 
-@face("range", method=False)
-def range_(
-    start: Any,
-    end: Any,
-    step: Any = 1,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("range", out=True, options=("dtype", "layout", "device", "requires_grad"))
+def range_(how: How, start: Any, end: Any, step: Any = 1) -> Any:
     """start, start + step, … up to end, which is included. Deprecated: see `arange`."""
     warnings.warn(
         "torch.range is deprecated because it includes its end, unlike Python's range. Use"
         " torch.arange, which gives values in [start, end).",
-        stacklevel=2,
+        stacklevel=4,
     )
     given = (("start", start), ("end", end), ("step", step))
     start, end, step = (_number(x, "range", what) for what, x in given)
-    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
+    if how.layout is not None:
+        return how.unlike((0,), "range.out")
+    d = how.kind
     _refuse(d, "range", also_complex=True)
     _check_range(start, end, step)
     if d.category == dt.INT and int(step) == 0:
@@ -150,7 +115,7 @@ def range_(
     if d.category == dt.INT:
         start, end, step = (_whole(x, d) for x in (start, end, step))
     n = math.floor((end - start) / step) + 1
-    return _delivered(_steps(n, start, step, d), device, out, requires_grad)
+    return how.around(_steps(n, start, step, d), d)
 
 
 # ---- given the number of steps ------------------------------------------------------------------
@@ -205,85 +170,54 @@ def _spread(start: Any, end: Any, steps: int, d: dt.dtype) -> np.ndarray:
     return np.where(i < steps // 2, up, down).astype(w)
 
 
-def _spread_type(start: Any, end: Any, steps: int, dtype: Any, out: Any, name: str) -> dt.dtype:
-    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
-    if dtype is None and out is None and any(isinstance(x, complex) for x in (start, end)):
+def _spread_type(how: How, start: Any, end: Any, steps: int) -> dt.dtype:
+    d = how.kind
+    if how.dtype is None and any(isinstance(x, complex) for x in (start, end)):
         d = d.to_complex()
     if steps > 1:
-        _refuse(d, name, also_complex=False)
+        _refuse(d, how.name, also_complex=False)
     return d
 
 
-@face("linspace", method=False)
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("linspace", out=True)
+def linspace(how: How, start: Any, end: Any, steps: int) -> Any:
     """`steps` values from start to end, both included."""
-    if SLOW and (seen := told("linspace", locals())) is not None:
-        return seen
     start, end, steps = _ends(start, end, steps, "linspace")
-    d = _spread_type(start, end, steps, dtype, out, "linspace")
-    return _delivered(_spread(start, end, steps, d).astype(d.np), device, out, requires_grad)
+    if how.layout is not None:
+        return how.unlike((steps,), "linspace.out")
+    d = _spread_type(how, start, end, steps)
+    return how.around(_spread(start, end, steps, d).astype(d.np), d)
 
 
-@face("logspace", method=False)
-def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float = 10.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("logspace", out=True)
+def logspace(how: How, start: Any, end: Any, steps: int, base: float = 10.0) -> Any:
     """`steps` powers of `base` whose exponents go from start to end, both included."""
     start, end, steps = _ends(start, end, steps, "logspace")
-    d = _spread_type(start, end, steps, dtype, out, "logspace")
+    if how.layout is not None:
+        return how.unlike((steps,), "logspace.out")
+    d = _spread_type(how, start, end, steps)
     exponents = _spread(start, end, steps, d)
     wide = exponents.astype(np.complex128 if d.is_complex else np.float64)
     a = np.power(wide.dtype.type(base), wide)
-    return _delivered(a.astype(d.np), device, out, requires_grad)
+    return how.around(a.astype(d.np), d)
 
 
 # ---- matrices -----------------------------------------------------------------------------------
 
 
-@face("eye", method=False)
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+@maker("eye", out=True)
+def eye(how: How, n: int, m: int | None = None) -> Any:
     """Ones on the diagonal, zeros elsewhere."""
-    if SLOW and (seen := told("eye", locals())) is not None:
-        return seen
     m = n if m is None else m
     for what, x in (("n", n), ("m", m)):
         if not hasattr(x, "__index__"):
             raise TypeError(f"eye(): argument '{what}' must be int, not {type(x).__name__}")
         if x < 0:
             raise RuntimeError(f"{what} must be greater or equal to 0, got {x}")
-    d = dtype or (out._k.dtype if out is not None else dt.get_default_dtype())
-    return _delivered(np.eye(n, m, dtype=d.np), device, out, requires_grad)
+    if how.layout is not None:
+        return how.unlike((0,), "eye.m_out")
+    d = how.kind
+    return how.around(np.eye(n, m, dtype=d.np), d)
 
 
 @face("vander", method=False)

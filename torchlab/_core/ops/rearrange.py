@@ -13,6 +13,8 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.factories import transformed
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.formats import contiguous_format
@@ -226,6 +228,10 @@ def repeat_interleave(
     in a tensor says. With one argument, a tensor of counts: the indices 0, 1 … repeated that
     often.
     """
+    if SLOW:
+        seen = transformed(repeat_interleave.body, locals(), "repeats")
+        if seen is not NotImplemented:
+            return seen
     if repeats is None:
         return _counted(self, output_size)
     flat = dim is None

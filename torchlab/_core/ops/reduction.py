@@ -234,12 +234,13 @@ def mean(
 )
 def nansum(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over dimensions with NaN taken for 0."""
+    dims = reduced_dims(dim, a.ndim)
     if a.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     made = integers_to_int64(a, dtype)
     if is_float(a.dtype):
         a = xp.where(xp.isnan(a), a.dtype.type(0), a)
-    return accurate_sum(xp, a, reduced_dims(dim, a.ndim), keepdim, made)
+    return accurate_sum(xp, a, dims, keepdim, made)
 
 
 @composite(

@@ -133,7 +133,12 @@ def fill_(self: Any, value: Any) -> Any:
         return self
     chosen = fill_tensor_into if isinstance(value, Tensor) else fill_scalar_into
     if modes.SLOW and writes.slow_write(chosen):
-        return writes.slow_inplace(chosen, fill_.body, (self, value))
+        return writes.slow_inplace(chosen, fill_.body, (self, value), _fill)
+    return _fill(self, value)
+
+
+def _fill(self: Any, value: Any) -> Any:
+    chosen = fill_tensor_into if isinstance(value, Tensor) else fill_scalar_into
     if isinstance(value, Tensor):
         _zero_dim(value._a)
         if not self._k.contiguous and not self._exotic:
@@ -151,7 +156,11 @@ def zero_(self: Any) -> Any:
         writes.wrote(self)
         return self
     if modes.SLOW and writes.slow_write(zero):
-        return writes.slow_inplace(zero, zero_.body, (self,))
+        return writes.slow_inplace(zero, zero_.body, (self,), _zero)
+    return _zero(self)
+
+
+def _zero(self: Any) -> Any:
     return _fill_into(zero, self, 0, ())
 
 

@@ -31,6 +31,8 @@ _WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 def _running_sum(xp: Any, lane: Any, dim: int, made: np.dtype) -> Any:
     wide = FLOAT32 if is_half(made) else _WIDE.get(made.kind, made)
     r = xp.cumsum(lane.astype(FLOAT32) if is_half(lane.dtype) else lane, axis=dim, dtype=wide)
+    if r.size and wide.kind in "fc" and not r[(slice(None),) * dim + (slice(1),)].all():
+        r += wide.type(0)  # PyTorch's sums begin with 0, and 0 + -0.0 is 0.0
     return r.astype(made, copy=False)
 
 
@@ -45,8 +47,13 @@ def _running_sum(xp: Any, lane: Any, dim: int, made: np.dtype) -> Any:
 )
 def cumsum(xp: Any, a: Any, dim: int, dtype: Any) -> Any:
     """The sum of all elements up to each one along a dimension."""
-    lane, dim = lanes(a, dim)
-    return row_major(_running_sum(xp, lane, dim, integers_to_int64(a, dtype))).reshape(a.shape)
+    lane, d = lanes(a, dim)
+    made = integers_to_int64(a, dtype)
+    if made.kind == "b" and a.ndim and a.size:
+        raise NotImplementedError("\"cumsum_out_cpu\" not implemented for 'Bool'")
+    if a.ndim == 0:
+        return a.astype(made)
+    return row_major(_running_sum(xp, lane, d, made))
 
 
 @op(
@@ -72,9 +79,11 @@ def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
         meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)),
     )
     def kernel(xp: Any, a: Any, dim: int) -> Any:
-        if a.dtype.kind == "c":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(a)}'")
         lane, dim = lanes(a, dim)
+        if a.dtype.kind == "c":
+            if a.ndim == 0 or a.size == 0:  # nothing to compare
+                return a.copy(order="C"), xp.zeros(a.shape, INT64)
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(a)}'")
         if a.size:
             no_identity(name, lane.shape, dim)
         values = getattr(xp, ufunc).accumulate(lane, axis=dim)

@@ -13,6 +13,8 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.factories import transformed
+from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 
@@ -160,6 +162,10 @@ def segment_reduce(
     one more entry) says where segments lie; it has a row for each index of the dimensions before
     `axis`. `initial` is what an empty segment gives and every other starts from. Lengths must cover
     the dimension, unless `unsafe`."""
+    if SLOW:
+        seen = transformed(segment_reduce.body, locals(), "lengths", "offsets")
+        if seen is not NotImplemented:
+            return seen
     axis = layout.wrap_dim(axis, data._a.ndim)
     reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in _UFUNC:

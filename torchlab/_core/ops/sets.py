@@ -52,6 +52,8 @@ def unique_dim(
     xp: Any, a: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
 ) -> Any:
     """As `_unique2`, of the slices along a dimension, in lexicographic order."""
+    if a.dtype.kind == "c":
+        raise NotImplementedError(f"\"unique_dim\" not implemented for '{scalar_name(a)}'")
     dim = layout.wrap_dim(dim, a.ndim)
     if 0 in a.shape:
         _check_empty(a, dim, "unique")
@@ -126,6 +128,8 @@ def unique(
 )
 def unique_runs(xp: Any, a: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The first of every run of equal elements or slices, the run of each, and the lengths."""
+    if a.dtype.kind == "c":
+        raise NotImplementedError(f"\"unique\" not implemented for '{scalar_name(a)}'")
     if dim is not None and a.ndim:
         d = layout.wrap_dim(dim, a.ndim)
         if 0 in a.shape:
@@ -216,10 +220,6 @@ def _side(right: bool, side: Any) -> bool:
 
 
 def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
-    if np.result_type(bounds, a).kind in "bc" and a.size:
-        raise NotImplementedError(
-            f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(a)}'"
-        )
     if bounds.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
@@ -253,6 +253,10 @@ def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
             )
         if sorter.size and (sorter.min() < 0 or sorter.max() >= bounds.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
+    if np.result_type(bounds, a).kind in "bc" and a.size:
+        raise NotImplementedError(
+            f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(a)}'"
+        )
 
 
 def _as_tensor(x: Any, like: Any) -> Any:

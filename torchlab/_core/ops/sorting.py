@@ -14,7 +14,6 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.base import empty_strided
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._reduce import (
@@ -57,9 +56,9 @@ def _like(a: Any, r: Any) -> Any:
 
 
 def _sort(xp: Any, a: Any, dim: int, descending: bool) -> Any:
+    lane, dim = lanes(a, dim)
     if a.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    lane, dim = lanes(a, dim)
     where = order(xp, lane, dim, descending)
     return _like(a, xp.take_along_axis(lane, where, dim)), _like(a, where)
 
@@ -101,7 +100,7 @@ def sort(
 ) -> Any:
     """(values, indices) in ascending or descending order along a dimension; NaN as the largest."""
     if out is not None:
-        return return_type(sort_)(*sort_.out(self, dim, descending, out=out))
+        return sort_.out(self, dim, descending, out=out)
     if stable is None:
         return sort_.call(self, dim, descending)
     return sort_stable.call(self, stable=stable, dim=dim, descending=descending)
@@ -141,11 +140,11 @@ def _topk_shape(a: Any, k: int, dim: int) -> tuple[int, ...]:
 def topk(xp: Any, a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     """(values, indices) of the k largest or smallest along a dimension, best first; of equals the
     first."""
+    shape = _topk_shape(a, k, dim)
     if a.dtype.kind in "cb":
         raise RuntimeError(
             f" topk does not support {'bool' if a.dtype.kind == 'b' else 'complex'} dtypes on CPU"
         )
-    shape = _topk_shape(a, k, dim)
     lane, d = lanes(a, dim)
     n = lane.shape[d]
     nan = lane.dtype.kind == "f" and bool(xp.isnan(lane).any())
@@ -197,12 +196,12 @@ def _chosen(xp: Any, a: Any, where: Any, d: int, keepdim: bool) -> Any:
 )
 def kthvalue(xp: Any, a: Any, k: int, dim: int, keepdim: bool) -> Any:
     """(value, index) of the k-th smallest (from 1) along a dimension."""
-    if a.dtype.kind in "cb":
-        raise NotImplementedError(f"\"kthvalue_cpu\" not implemented for '{scalar_name(a)}'")
     lane, d = lanes(a, dim)
     no_identity("kthvalue", lane.shape, d)
     if not 1 <= k <= lane.shape[d]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
+    if a.dtype.kind in "cb":
+        raise NotImplementedError(f"\"kthvalue_cpu\" not implemented for '{scalar_name(a)}'")
     return _chosen(
         xp, a, order(xp, lane, d, False)[(slice(None),) * d + (slice(k - 1, k),)], d, keepdim
     )
@@ -224,6 +223,8 @@ def _median(name: str) -> Any:
     )
     def full(xp: Any, a: Any) -> Any:
         """The median of all elements."""
+        if a.dtype.kind in "cb" and a.size == 0:
+            return xp.asarray(np.nan, a.dtype)
         _check(a)
         flat = a.reshape(-1)
         if is_float(a.dtype):
@@ -247,9 +248,9 @@ def _median(name: str) -> Any:
     )
     def along(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
         """The median along a dimension and where it is."""
-        _check(a)
         lane, d = lanes(a, dim)
         no_identity("median", lane.shape, d)
+        _check(a)
         n = lane.shape[d]
         k: Any = (n - 1) // 2
         if is_float(lane.dtype):
@@ -262,7 +263,7 @@ def _median(name: str) -> Any:
         if dim is None:
             return full.out(self, out=out) if out is not None else full.call(self)
         if out is not None:
-            return return_type(along)(*along.out(self, dim, keepdim, out=out))
+            return along.out(self, dim, keepdim, out=out)
         return along.call(self, dim, keepdim)
 
     exact(full.kernel)
@@ -292,10 +293,15 @@ nanmedian_full, nanmedian_along = _median("nanmedian")
 def mode(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:
     """(value, index) of the most frequent element along a dimension: the smallest such, its last
     place."""
-    if a.dtype.kind == "c":
-        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{scalar_name(a)}'")
     lane, d = lanes(a, dim)
     no_identity("mode", lane.shape, d)
+    if a.dtype.kind == "c":
+        if a.ndim == 0 or a.size == 0:  # nothing to compare
+            shape = reduced_shape(a, dim, keepdim)
+            return a.reshape(shape).copy() if a.ndim == 0 else xp.empty(shape, a.dtype), xp.zeros(
+                shape, INT64
+            )
+        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{scalar_name(a)}'")
     by_size = order(xp, lane, d, False)
     values = xp.moveaxis(xp.take_along_axis(lane, by_size, d), d, 0)
     place = xp.arange(values.shape[0]).reshape((-1,) + (1,) * (values.ndim - 1))
@@ -362,7 +368,7 @@ def _quantile(
         if keepdim:
             r = aten.reshape(r, (r._a.shape[0], *_kept_shape(self, dim, d)))
     else:
-        r = aten.squeeze(r, -1)
+        r = aten.squeeze_(r, -1)
         if keepdim:
             r = aten.reshape(r, _kept_shape(self, dim, d))
     if out is None:

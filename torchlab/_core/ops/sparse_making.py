@@ -11,12 +11,13 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
+from torchlab._core import formats
 from torchlab._core.dispatch import exotic
 from torchlab._core.dispatch.compute import wrap
-from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import strided
-from torchlab._core.ops._making import finish, sizes_of
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How, finish, sizes_of
 from torchlab._core.ops._sparse import (
     BSC,
     BSR,
@@ -60,16 +61,16 @@ def _finish(t: Any, requires_grad: bool) -> Any:
     return finish(t, requires_grad) if requires_grad or TLS.inference else t
 
 
-@face("sparse_coo_tensor", method=False)
+_OPTIONS = ("dtype", "device", "requires_grad", "pin_memory")  # their layout says their name
+
+
+@maker("sparse_coo_tensor", options=_OPTIONS)
 def sparse_coo_tensor(
+    how: How,
     indices: Any = None,
     values: Any = None,
     size: Any = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Any:
@@ -81,8 +82,8 @@ def sparse_coo_tensor(
         if size is None:
             raise TypeError(f'{what}() missing 1 required positional arguments: "size"')
         shape = sizes_of((tuple(size),), what)
-        return _finish(empty_coo(shape, dtype, device), requires_grad)
-    v = _values(values, dtype, device, what)
+        return _finish(empty_coo(shape, how.dtype, how.device), how.grad)
+    v = _values(values, how.dtype, how.device, what)
     index = _index(indices, what)
     a = index._a
     if a.ndim != 2:
@@ -121,7 +122,7 @@ def sparse_coo_tensor(
     p = Coo(shape, longs, bare(v), flag)
     if wanted(check_invariants):
         check_coo(p)
-    return _finish(_built(p, v, requires_grad), requires_grad)
+    return _finish(_built(p, v, how.grad), how.grad)
 
 
 def _built(p: Any, v: Tensor, requires_grad: bool) -> Any:
@@ -168,73 +169,82 @@ def _compressed(
     return _finish(made, requires_grad)
 
 
-@face("sparse_compressed_tensor", method=False)
+@maker("sparse_compressed_tensor", options=_OPTIONS)
 def sparse_compressed_tensor(
+    how: How,
     compressed_indices: Any,
     plain_indices: Any,
     values: Any,
     size: Any = None,
     *,
-    dtype: Any = None,
     layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Any:
     """A CSR, CSC, BSR or BSC tensor (`layout`) of its components."""
-    what = "sparse_compressed_tensor"
     if layout not in COMPRESSED:
-        got = "none" if layout is None else "Strided" if layout is strided else NAMES[layout]
-        raise RuntimeError(f"{what} expected sparse compressed tensor layout but got {got}")
+        got = "none" if layout is None else _layout_name(how, layout)
+        raise RuntimeError(f"{how.name} expected sparse compressed tensor layout but got {got}")
     return _compressed(
-        layout, compressed_indices, plain_indices, values, size, dtype, device, requires_grad,
-        check_invariants, what,
+        layout, compressed_indices, plain_indices, values, size, how.dtype, how.device, how.grad,
+        check_invariants, how.name,
     )  # fmt: skip
 
 
-def _by_rows(layout: Any, name: str) -> None:
+def _layout_name(how: How, layout: Any) -> str:
+    if not isinstance(layout, formats.layout):
+        raise TypeError(
+            f"{how.name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}"
+        )
+    return "Strided" if layout is strided else NAMES[layout]
+
+
+def _check_layout(how: How, layout: Any, own: Any) -> None:
+    if layout is not None and layout is not own:
+        raise RuntimeError(
+            f"{how.name}: layout must be {NAMES[own]} but got {_layout_name(how, layout)}"
+        )
+
+
+def _by_rows(own: Any, name: str) -> None:
+    @maker(name, options=_OPTIONS)
     def make(
+        how: How,
         crow_indices: Any,
         col_indices: Any,
         values: Any,
         size: Any = None,
         *,
-        dtype: Any = None,
-        device: Any = None,
-        pin_memory: bool = False,
-        requires_grad: bool = False,
+        layout: Any = None,
         check_invariants: bool | None = None,
     ) -> Any:
+        _check_layout(how, layout, own)
         return _compressed(
-            layout, crow_indices, col_indices, values, size, dtype, device, requires_grad,
+            own, crow_indices, col_indices, values, size, how.dtype, how.device, how.grad,
             check_invariants, name,
         )  # fmt: skip
 
-    make.__doc__ = f"A tensor of layout {layout} of its components; `size` is found if not given."
-    face(name, method=False)(make)
+    make.doc = f"A tensor of layout {own} of its components; `size` is found if not given."
 
 
-def _by_columns(layout: Any, name: str) -> None:
+def _by_columns(own: Any, name: str) -> None:
+    @maker(name, options=_OPTIONS)
     def make(
+        how: How,
         ccol_indices: Any,
         row_indices: Any,
         values: Any,
         size: Any = None,
         *,
-        dtype: Any = None,
-        device: Any = None,
-        pin_memory: bool = False,
-        requires_grad: bool = False,
+        layout: Any = None,
         check_invariants: bool | None = None,
     ) -> Any:
+        _check_layout(how, layout, own)
         return _compressed(
-            layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad,
+            own, ccol_indices, row_indices, values, size, how.dtype, how.device, how.grad,
             check_invariants, name,
         )  # fmt: skip
 
-    make.__doc__ = f"A tensor of layout {layout} of its components; `size` is found if not given."
-    face(name, method=False)(make)
+    make.doc = f"A tensor of layout {own} of its components; `size` is found if not given."
 
 
 _by_rows(CSR, "sparse_csr_tensor")
@@ -295,14 +305,10 @@ def empty_compressed(layout: Any, shape: Any, dtype: Any, what: str, like: Any =
 
 def _made(name: str, shape: Any, dtype: Any, device: Any, requires_grad: bool, layout: Any) -> Any:
     """`torch.zeros(2, 3, layout=torch.sparse_coo)`"""
-    if name in ("empty", "zeros"):
-        _values(0, None, device, name)
-        if layout is COO:
-            return _finish(empty_coo(shape, dtype, device), requires_grad)
-        return _finish(empty_compressed(layout, shape, dtype, name), requires_grad)
-    if layout is COO and name in ("ones", "full"):
-        raise RuntimeError(f"{name}(...) is not implemented for sparse layout")
-    raise NotImplementedError(f"{name}() has no form for layout {layout}")
+    _values(0, None, device, name)
+    if layout is COO:
+        return _finish(empty_coo(shape, dtype, device), requires_grad)
+    return _finish(empty_compressed(layout, shape, dtype, name), requires_grad)
 
 
 for _layout in (COO, *COMPRESSED):

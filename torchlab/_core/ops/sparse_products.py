@@ -301,40 +301,40 @@ with_dense = face("_sparse_mm", method=False, spaces=(), autocast="lower")(multi
 
 
 @public("mm")
-def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """mat1 @ mat2 with gradients at the places of sparse operands. `reduce` ("sum", "mean", "amax",
-    "amin"; mat1 CSR) says how the products of a row are put together."""
+def sparse_mm(sparse: Any, dense: Any, reduce: str | None = None) -> Any:
+    """sparse @ dense with gradients at the places of sparse operands. `reduce` ("sum", "mean",
+    "amax", "amin"; sparse CSR) says how the products of a row are put together."""
     if reduce is None:
-        if not isinstance(mat1, Sparse) and not isinstance(mat2, Sparse):
-            return aten.mm(mat1, mat2)
-        dense = not isinstance(mat1, Sparse) or not isinstance(mat2, Sparse)
-        return (with_dense.function if dense else multiply)(mat1, mat2, True)
-    if not isinstance(mat1, SparseCompressed):
-        key = mat1.backend if isinstance(mat1, Sparse) else "CPU"
+        if not isinstance(sparse, Sparse) and not isinstance(dense, Sparse):
+            return aten.mm(sparse, dense)
+        mixed = not isinstance(sparse, Sparse) or not isinstance(dense, Sparse)
+        return (with_dense.function if mixed else multiply)(sparse, dense, True)
+    if not isinstance(sparse, SparseCompressed):
+        key = sparse.backend if isinstance(sparse, Sparse) else "CPU"
         raise NotImplementedError(
             f"Could not run 'aten::_sparse_mm_reduce_impl' with arguments from the '{key}' backend;"
             " the first operand must be a CSR tensor"
         )
-    if mat1._a.layout is not CSR:
+    if sparse._a.layout is not CSR:
         raise RuntimeError(
-            f"sparse_mm_reduce: expect self to be SparseCsr, got {NAMES[mat1._a.layout]}"
+            f"sparse_mm_reduce: expect self to be SparseCsr, got {NAMES[sparse._a.layout]}"
         )
     if reduce not in _REDUCE:
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
-    p = mat1._a
-    if p.ndim != 2 or mat2.ndim != 2 or p.shape[1] != mat2._a.shape[0]:
+    p = sparse._a
+    if p.ndim != 2 or dense.ndim != 2 or p.shape[1] != dense._a.shape[0]:
         raise RuntimeError(
             "sparse_mm_reduce: mat1 and mat2 shapes cannot be multiplied"
-            f" ({list(p.shape)} and {list(mat2.shape)})"
+            f" ({list(p.shape)} and {list(dense.shape)})"
         )
-    if mat1._k.dtype is not mat2._k.dtype:
+    if sparse._k.dtype is not dense._k.dtype:
         raise RuntimeError(
-            f"sparse_mm_reduce: expected scalar type {mat1.dtype.scalar_name} but found"
-            f" {mat2.dtype.scalar_name}"
+            f"sparse_mm_reduce: expected scalar type {sparse.dtype.scalar_name} but found"
+            f" {dense.dtype.scalar_name}"
         )
     rows = wrap(p.majors().astype(np.int64))
-    terms = aten.unsqueeze(values_of(mat1), -1) * mat2[wrap(p.plain._a.astype(np.int64))]
-    zeros = aten.zeros((p.shape[0], mat2._a.shape[1]), dtype=mat2.dtype)
+    terms = aten.unsqueeze(values_of(sparse), -1) * dense[wrap(p.plain._a.astype(np.int64))]
+    zeros = aten.zeros((p.shape[0], dense._a.shape[1]), dtype=dense.dtype)
     return (
         aten.index_reduce(zeros, 0, rows, terms, reduce, include_self=False)
         if (reduce != "sum")

@@ -21,7 +21,7 @@ def xlogy_slope(g: Any, x: Any, y: Any) -> Any:
     """g · ln(y), 0 where x · ln(y) was taken to be 0; x or y may be a number."""
     like = x if isinstance(x, Tensor) else g
     y = y if isinstance(y, Tensor) else aten.full((), y, dtype=like.dtype, device=like.device)
-    return g * aten.masked_fill(aten.log(y), (x == 0) & (y <= 0), 0)
+    return aten.masked_fill(aten.xlogy(g, y), (x == 0) & (y <= 0), 0)
 
 
 binary(
@@ -44,7 +44,7 @@ binary(
     method=False,
     inplace=False,
     vjp={
-        "self": "g * log1p(other).masked_fill((self == 0) & (other <= -1), 0)",
+        "self": "xlog1py(g, other).masked_fill((self == 0) & (other <= -1), 0)",
         "other": "g * (self / (other + 1))",
     },
     grad_name="SpecialXlog1PyBackward0",

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
-from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.ops._making import finish
+from torchlab._core.ops._makers import maker
+from torchlab._core.ops._making import How
 
 
 def _like(a: Any, *rest: Any) -> Any:
@@ -64,32 +63,21 @@ def triu(xp: Any, a: Any, diagonal: int) -> Any:
 
 
 def _indices(name: str, find: Any) -> None:
-    def indices(
-        row: int,
-        col: int,
-        offset: int = 0,
-        *,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
-        pin_memory: bool = False,
-        requires_grad: bool = False,
-    ) -> Any:
+    @maker(name)
+    def indices(how: How, row: int, col: int, offset: int = 0) -> Any:
         if row < 0 or col < 0:
             raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
-        d = dtype or dt.int64
-        if d not in (dt.int32, dt.int64):
-            raise RuntimeError(f"\"{name}\" not implemented for '{d.scalar_name}'")
-        t = compute.wrap_on(
-            np.stack(find(row, offset, col)).astype(d.np), devices.as_device(device)
-        )
-        return finish(t, requires_grad)
+        if how.layout is not None:
+            how.refuse(name)
+        d = how.dtype or dt.int64
+        if d not in (dt.int32, dt.int64) and how.place.type != "meta":
+            raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+        return how.around(np.stack(find(row, offset, col)).astype(d.np), d)
 
-    indices.__doc__ = (
+    indices.doc = (
         f"The row and column numbers ({name[:4]}) of a triangle of a matrix, in "
         "row-major order, shape (2, n)."
     )
-    face(name, method=False)(indices)
 
 
 _indices("tril_indices", np.tril_indices)

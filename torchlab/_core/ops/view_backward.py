@@ -175,11 +175,13 @@ def inverse_permutation(dims: Any) -> Any:
 
 @vjp_helper
 def unsqueeze_as(g: Any, shape: Any, dim: Any) -> Any:
+    if g._a.shape == tuple(shape):  # nothing was squeezed: the gradient itself, as in PyTorch
+        return g
     return aten.reshape(g, tuple(shape))
 
 
 def _parts(grads: Any, shapes: Any, dim: int, node: Node) -> Any:
-    kinds = [k for _, k in node.outs]
+    kinds = [k for _, k in node._outs]
     like = next(g for g in grads if g is not None)
     return [
         g if g is not None else aten.zeros(s, dtype=kinds[i].dtype, device=like.device)
@@ -190,9 +192,9 @@ def _parts(grads: Any, shapes: Any, dim: int, node: Node) -> Any:
 @vjp_helper
 def split_backward(grads: Any, shape: Any, sizes: Any, dim: int, node: Node) -> Any:
     """All parts together again; parts without a gradient are zeros."""
-    return aten.cat(_parts(grads, [s for s, _ in node.outs], dim, node), dim)
+    return aten.cat(_parts(grads, [s for s, _ in node._outs], dim, node), dim)
 
 
 @vjp_helper
 def unbind_backward(grads: Any, shape: Any, dim: int, node: Node) -> Any:
-    return aten.stack(_parts(grads, [s for s, _ in node.outs], dim, node), dim)
+    return aten.stack(_parts(grads, [s for s, _ in node._outs], dim, node), dim)

@@ -63,21 +63,21 @@ class _Plan:
         arrays = self.forward(*[t._a for t in tensors])
         outputs = [wrap(a) for a in arrays[: self.count]]
         node = object.__new__(CompiledFunctionBackward)
-        node.hooks = None
-        node.seq = next_seq()
+        node._hooks = None
+        node._seq = next_seq()
         node.next = tuple([edge_of(tensors[i]) for i in self.parts.wanted])
         node.plan = self
         node.s_values = arrays[self.count :]
-        node.outs = []
+        node._outs = []
         for nr, i in enumerate(self.differentiable):
             t = outputs[i]
-            node.outs.append((t._a.shape, t._k))
+            node._outs.append((t._a.shape, t._k))
             t._e = Out(node, nr)
         numbers = {i: nr for nr, i in enumerate(self.differentiable)}
         node.s_tensors = [
             save(tensors[i])
             if kind == "input"
-            else save_output(outputs[i], numbers[i])
+            else save_output(node, outputs[i], numbers[i])
             if i in numbers
             else save(outputs[i])
             for kind, i in self.tensors

@@ -81,12 +81,12 @@ def _walk(roots: list[tuple[Any, Tensor]]) -> dict[int, Tensor]:
                 have = leaves.get(id(node))
                 leaves[id(node)] = g if have is None else aten.add(have, g)
             return
-        shape, k = node.outs[nr] if node.outs is not None else (node.shape, node.k)
+        shape, k = node._outs[nr] if node._outs is not None else (node.shape, node.k)
         g = _fit(g, shape, k)
         if node not in waiting:
-            waiting[node] = [None] * (len(node.outs) if node.outs is not None else 1)
+            waiting[node] = [None] * (len(node._outs) if node._outs is not None else 1)
             counter += 1
-            heappush(heap, (-node.seq, counter, node))
+            heappush(heap, (-node._seq, counter, node))
         have = waiting[node][nr]
         waiting[node][nr] = g if have is None else aten.add(have, g)
 
@@ -95,7 +95,7 @@ def _walk(roots: list[tuple[Any, Tensor]]) -> dict[int, Tensor]:
     while heap:
         node = heappop(heap)[2]
         grads = waiting.pop(node)
-        results = node.apply(tuple(grads) if node.outs is not None else grads[0])
+        results = node.apply(tuple(grads) if node._outs is not None else grads[0])
         for edge, r in zip(
             node.next, results if type(results) is tuple else (results,), strict=False
         ):

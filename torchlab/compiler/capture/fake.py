@@ -150,8 +150,10 @@ class FakeMode:
                 return x
             found = self.known.get(id(x))
             return found if found is not None else self.input(x, "attr")
-        if type(x) in (tuple, list):
-            return type(x)(self._enter(y) for y in x)
+        if isinstance(x, list):  # the lists of a node's arguments are immutable ones
+            return [self._enter(y) for y in x]
+        if type(x) is tuple:
+            return tuple(self._enter(y) for y in x)
         return x
 
     def _noted(self, x: Any) -> Any:

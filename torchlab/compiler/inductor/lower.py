@@ -320,8 +320,10 @@ class _Slot:
 def _filled(t: Any, arrays: Any) -> Any:
     if type(t) is _Slot:
         return wrap(arrays[t.number])
-    if type(t) in (tuple, list):
-        return type(t)(_filled(x, arrays) for x in t)
+    if isinstance(t, list):  # the lists of a node's arguments are immutable ones
+        return [_filled(x, arrays) for x in t]
+    if type(t) is tuple:
+        return tuple(_filled(x, arrays) for x in t)
     return t
 
 

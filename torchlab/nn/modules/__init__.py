@@ -16,7 +16,9 @@ def __getattr__(name: str) -> Any:
     if name in _files():
         return importlib.import_module(f"{__name__}.{name}")
     value = getattr(importlib.import_module("torchlab.nn"), name, None)
-    if isinstance(value, type) and issubclass(value, Module):
+    if isinstance(value, type) and (
+        issubclass(value, Module) or name == "LinearCrossEntropyOptions"
+    ):
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

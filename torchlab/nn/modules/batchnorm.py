@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchlab.nn.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm, _NormBase
 from torchlab.nn.lazy_layers import LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d
+from torchlab.nn.sync_batchnorm import SyncBatchNorm
 
 __all__ = [
     "BatchNorm1d",
@@ -12,6 +13,7 @@ __all__ = [
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
     "LazyBatchNorm3d",
+    "SyncBatchNorm",
     "_BatchNorm",
     "_NormBase",
 ]

@@ -10,6 +10,8 @@ from torchlab.nn.pooling import (
     MaxPool1d,
     MaxPool2d,
 )
+from torchlab.nn.pooling import _AdaptiveAvgPool as _AdaptiveAvgPoolNd
+from torchlab.nn.pooling import _AvgPool as _AvgPoolNd
 from torchlab.nn.pooling import _MaxPool as _MaxPoolNd
 from torchlab.nn.pooling_places import (
     FractionalMaxPool2d,
@@ -54,7 +56,9 @@ __all__ = [
     "MaxUnpool1d",
     "MaxUnpool2d",
     "MaxUnpool3d",
+    "_AdaptiveAvgPoolNd",
     "_AdaptiveMaxPoolNd",
+    "_AvgPoolNd",
     "_LPPoolNd",
     "_MaxPoolNd",
     "_MaxUnpoolNd",

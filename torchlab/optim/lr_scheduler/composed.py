@@ -76,10 +76,19 @@ class SequentialLR(_Composed):
         # Each scheduler made its first step when it was made: take them back, let the first begin.
         for group in optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
-        for scheduler in self._schedulers:
-            scheduler.last_epoch -= 1
+        self.recursive_undo()
         self._schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
+
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Take back the step that each scheduler made when it was made, also within schedulers of
+        schedulers."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for inner in scheduler._schedulers:
+                self.recursive_undo(inner)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
         """Go to the next epoch."""

@@ -5,6 +5,20 @@ from __future__ import annotations
 
 from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.dataloader import DataLoader, get_worker_info
+from torchlab.utils.data.datapipes._decorators import (
+    argument_validation,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
+from torchlab.utils.data.datapipes.datapipe import (
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
+)
 from torchlab.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -15,6 +29,7 @@ from torchlab.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from torchlab.utils.data.distributed import DistributedSampler
 from torchlab.utils.data.sampler import (
     BatchSampler,
     RandomSampler,

@@ -1,4 +1,4 @@
-"""The data loader: batches of a dataset, in this process.
+"""The data loader: batches of a dataset, from this process or from workers.
 
 Source: https://docs.pytorch.org/docs/2.13/data.html#torch.utils.data.DataLoader
 """
@@ -6,24 +6,31 @@ Source: https://docs.pytorch.org/docs/2.13/data.html#torch.utils.data.DataLoader
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import multiprocessing.context
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from torchlab._core import events
-from torchlab._core.dispatch.compute import wrap
-from torchlab._core.tape import edge_of
+from torchlab._core.generator import Generator
+from torchlab._core.lazy import lazy
+from torchlab.utils.data import graph_settings
 from torchlab.utils.data.collate import default_collate, default_convert
-from torchlab.utils.data.dataset import Dataset, IterableDataset, TensorDataset
+from torchlab.utils.data.datapipes.datapipe import IterDataPipe
+from torchlab.utils.data.dataset import Dataset, IterableDataset
+from torchlab.utils.data.fetch import fetcher
 from torchlab.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     SequentialSampler,
     drawn_seed,
 )
+from torchlab.utils.data.worker import get_worker_info
+
+workers = lazy("torchlab.utils.data.workers")  # loads what shares memory between processes
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
@@ -40,8 +47,15 @@ class DataLoader:
 
     batch_size None: single samples. shuffle: a new random order each time, PyTorch's for the same
     seed. sampler, batch_sampler: your own order. collate_fn: list of samples → batch. drop_last: no
-    smaller batch at the end. generator: where seeds come from. Samples are fetched in this process:
-    num_workers must be 0. Raises ValueError for arguments that exclude one another.
+    smaller batch at the end. generator: where seeds come from. Raises ValueError for arguments that
+    exclude one another.
+
+    num_workers: how many processes get batches; 0: this one. prefetch_factor: how many batches each
+    gets ahead (2). timeout: seconds that a batch may take, 0: any. worker_init_fn(id): called in
+    every worker first. persistent_workers: they stay for the next pass. multiprocessing_context:
+    how they are started. in_order: False gives batches as they are ready. A worker's exception
+    arrives as one of its class with its traceback in the text; RuntimeError if a worker is gone.
+    pin_memory: there is no page-locked memory here; a warning says so.
     """
 
     def __init__(
@@ -65,18 +79,22 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        _check_workers(
-            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
-        )
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
         self.prefetch_factor = prefetch_factor
+        self.multiprocessing_context = multiprocessing_context
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.in_order = in_order
         self._streams = isinstance(dataset, IterableDataset)
+        if isinstance(dataset, IterDataPipe):
+            self.dataset = dataset = graph_settings.apply_shuffle_settings(dataset, shuffle)
+            shuffle = False
         if self._streams:
             _check_stream(shuffle, sampler, batch_sampler)
         shuffle = bool(shuffle)
@@ -113,7 +131,11 @@ class DataLoader:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
+        self._iterator: Any = None
+        self._length_told: int | None = None
         self.__dict__["_ready"] = True
+        if num_workers > 0:
+            _warn_of_many(num_workers)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__dict__.get("_ready"):
@@ -122,13 +144,50 @@ class DataLoader:
             )
         super().__setattr__(name, value)
 
+    @property
+    def multiprocessing_context(self) -> Any:
+        """What starts the workers; None: the default start method. It may be set to the name of
+        one."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, value: Any) -> None:
+        self._context = _context(value, self.num_workers)
+
     def __iter__(self) -> Iterator[Any]:
-        # PyTorch draws a seed for its workers even when it has none: the stream stays the same.
-        drawn_seed(self.generator)
-        return _LoaderIterator(self)
+        if self.pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=2,
+            )
+        if self.num_workers == 0:
+            seed = self._shared_seed()
+            if seed is not None:
+                rng = Generator().manual_seed(seed)
+                graph_settings.apply_random_seed(self.dataset, rng)
+            # PyTorch draws a seed for its workers even when it has none: the stream stays the same.
+            drawn_seed(self.generator)
+            return _LoaderIterator(self)
+        if not self.persistent_workers:
+            return workers.WorkersIterator(self)
+        if self._iterator is None:
+            self._iterator = workers.WorkersIterator(self)
+        else:
+            self._iterator.restart()
+        return self._iterator
+
+    def _shared_seed(self) -> int | None:
+        """For data pipes the seed from which all workers seed their shufflers alike."""
+        return drawn_seed(self.generator) if isinstance(self.dataset, IterDataPipe) else None
 
     def __len__(self) -> int:
         """The number of batches (of samples if there is no batch size)."""
+        n = self._length()
+        self._length_told = n if self._streams else None
+        return n
+
+    def _length(self) -> int:
         if not self._streams:
             return len(self.batch_sampler if self.batch_sampler is not None else self.sampler)
         n = len(self.dataset)  # type: ignore[arg-type]
@@ -136,90 +195,59 @@ class DataLoader:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
+    def _warn_length(self, count: int) -> None:
+        """Warn if a stream gives more than the length that somebody has asked for."""
+        n = self._length_told
+        if n is None or count <= n:
+            return
+        text = (
+            f"Length of IterableDataset {self.dataset} was reported to be {n} (when accessing "
+            f"len(dataloader)), but {count} samples have been fetched. "
+        )
+        if self.num_workers > 0:
+            text += (
+                "For multiprocessing data-loading, this could be caused by not properly "
+                "configuring the IterableDataset replica at each worker. Please see "
+                "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for "
+                "examples."
+            )
+        warnings.warn(text, stacklevel=4)
+
 
 class _LoaderIterator:
-    """One pass over a loader's batches."""
+    """One pass over a loader's batches, in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
-        self._batched = loader.batch_sampler is not None
-        self._order = iter(loader.batch_sampler if self._batched else loader.sampler)
-        self._source = iter(loader.dataset) if loader._streams else None  # type: ignore[call-overload]
-        self._ended = False
+        batched = loader.batch_sampler is not None
+        self._order = iter(loader.batch_sampler if batched else loader.sampler)
+        self._fetch = fetcher(loader)
         self._count = 0
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return self._loader._length()
 
     def __next__(self) -> Any:
         indices = next(self._order)
         listeners = events.loader_step.listeners
         began = time.perf_counter() if listeners else 0.0
-        batch = self._from_stream(indices) if self._source is not None else self._from_map(indices)
+        batch = self._fetch(indices)
         if listeners:
             size = len(indices) if isinstance(indices, list) else 1
             events.loader_step.emit(
                 index=self._count, size=size, seconds=time.perf_counter() - began
             )
         self._count += 1
-        if self._source is not None:
-            self._warn_length()
+        if self._loader._streams:
+            self._loader._warn_length(self._count)
         return batch
-
-    def _from_map(self, indices: Any) -> Any:
-        loader = self._loader
-        dataset = loader.dataset
-        if not self._batched:
-            return loader.collate_fn(dataset[indices])
-        if type(dataset) is TensorDataset and loader.collate_fn is default_collate:
-            whole = _rows(dataset, indices)
-            if whole is not None:
-                return whole
-        fetch = getattr(dataset, "__getitems__", None)
-        samples = fetch(indices) if fetch is not None else [dataset[i] for i in indices]
-        return loader.collate_fn(samples)
-
-    def _from_stream(self, indices: Any) -> Any:
-        assert self._source is not None
-        loader = self._loader
-        if self._ended:
-            raise StopIteration
-        if not self._batched:
-            return loader.collate_fn(next(self._source))
-        samples = list(itertools.islice(self._source, len(indices)))
-        self._ended = len(samples) < len(indices)
-        if not samples or (loader.drop_last and self._ended):
-            raise StopIteration
-        return loader.collate_fn(samples)
-
-    def _warn_length(self) -> None:
-        if not hasattr(self._loader.dataset, "__len__"):
-            return
-        n = len(self._loader)
-        if self._count == n + 1:
-            warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {n} (when "
-                "accessing len(dataloader)), "
-                f"but {self._count} samples have been fetched.",
-                stacklevel=3,
-            )
-
-
-def _rows(dataset: TensorDataset, indices: list[int]) -> list[Any] | None:
-    """A batch of a TensorDataset in one gather a tensor; None where only `stack` tells the
-    result."""
-    tensors = dataset.tensors
-    if not indices or any(not t._k.fast or edge_of(t) is not None for t in tensors):
-        return None
-    chosen = np.asarray(indices)
-    return [wrap(t._a.take(chosen, axis=0)) for t in tensors] if chosen.dtype.kind in "iu" else None
 
 
 def _check_workers(
-    num_workers: int, timeout: float, prefetch_factor: Any, persistent: bool, context: Any
+    num_workers: int, timeout: float, prefetch_factor: Any, persistent: bool
 ) -> None:
     if num_workers < 0:
         raise ValueError(
@@ -228,24 +256,56 @@ def _check_workers(
         )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
-    if num_workers > 0:
+    if num_workers == 0 and prefetch_factor is not None:
         raise ValueError(
-            f"DataLoader(num_workers={num_workers}): torchlab fetches samples in the calling "
-            "process and starts no "
-            "workers. Use num_workers=0; the batches and their order are the same."
+            "prefetch_factor option could only be specified in multiprocessing.let num_workers "
+            "> 0 to enable multiprocessing, otherwise set prefetch_factor to None."
         )
-    if prefetch_factor is not None:
-        raise ValueError(
-            "prefetch_factor option could only be specified in multiprocessing. let num_workers "
-            "> 0 to enable "
-            "multiprocessing, otherwise set prefetch_factor to None."
-        )
-    if persistent:
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if context is not None:
+
+
+def _context(given: Any, num_workers: int) -> Any:
+    """The context of `multiprocessing` that starts the workers; None: the default one."""
+    if given is None:
+        return None
+    if num_workers == 0:
         raise ValueError(
             "multiprocessing_context can only be used with multi-process loading (num_workers > "
             f"0), but got num_workers={num_workers}"
+        )
+    if isinstance(given, str):
+        known = multiprocessing.get_all_start_methods()
+        if given not in known:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{known!r}, but got multiprocessing_context={given!r}"
+            )
+        return multiprocessing.get_context(given)
+    if not isinstance(given, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={given}"
+        )
+    return given
+
+
+def _warn_of_many(num_workers: int) -> None:
+    """Warn if there are more workers than processors."""
+    if hasattr(os, "sched_getaffinity"):
+        most = len(os.sched_getaffinity(0))
+    else:
+        most = os.cpu_count() or num_workers
+    if num_workers > most:
+        warnings.warn(
+            f"This DataLoader will create {num_workers} worker processes in total. Our suggested "
+            f"max number of worker in current system is {most}, which is smaller than what this "
+            "DataLoader is going to create. Please be aware that excessive worker creation might "
+            "get DataLoader running slow or even freeze, lower the worker number to avoid "
+            "potential slowness/freeze if necessary.",
+            stacklevel=3,
         )
 
 
@@ -265,11 +325,6 @@ def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
             "DataLoader with IterableDataset: expected unspecified batch_sampler option, but "
             f"got batch_sampler={batch_sampler}"
         )
-
-
-def get_worker_info() -> None:
-    """None: samples are fetched in the main process."""
-    return None
 
 
 __all__ = ["DataLoader", "get_worker_info"]

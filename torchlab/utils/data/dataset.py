@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.generator import default_generator
 
 T = TypeVar("T", covariant=True)
 
@@ -149,7 +150,7 @@ class Subset(Dataset[T]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Any = None
+    dataset: Any, lengths: Sequence[int | float], generator: Any = default_generator
 ) -> list[Subset[Any]]:
     """Non-overlapping random parts of the given lengths, or of the given shares if they sum to 1.
 

@@ -80,7 +80,9 @@ class RandomSampler(Sampler[int]):
         if generator is None:
             generator = Generator().manual_seed(drawn_seed())
         if self.replacement:
-            for size in (*(32,) * (self.num_samples // 32), self.num_samples % 32):
+            # Programs ask for 10^10 samples to say "without end": no list of sizes is made.
+            whole, rest = divmod(self.num_samples, 32)
+            for size in itertools.chain(itertools.repeat(32, whole), (rest,)):
                 yield from aten.randint(n, (size,), dtype=dt.int64, generator=generator).tolist()
         elif n:
             for _ in range(self.num_samples // n):

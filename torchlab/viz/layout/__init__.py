@@ -9,6 +9,7 @@ that boxes of a rank cannot overlap. Nothing recurses, so that deep tapes can be
 from __future__ import annotations
 
 from torchlab.viz.layout.layered import layered
+from torchlab.viz.layout.nested import nested
 from torchlab.viz.layout.result import Box, Layout, Route
 
-__all__ = ["Box", "Layout", "Route", "layered"]
+__all__ = ["Box", "Layout", "Route", "layered", "nested"]

@@ -43,8 +43,8 @@ def _outputs(node: TapeNode) -> list[TensorInfo]:
     if isinstance(node, AccumulateGrad):
         leaf = node.variable
         return [] if leaf is None else [_info(leaf.shape, leaf._k)]
-    if node.outs is not None:
-        return [_info(shape, kind) for shape, kind in (o for o in node.outs if o is not None)]
+    if node._outs is not None:
+        return [_info(shape, kind) for shape, kind in (o for o in node._outs if o is not None)]
     shape, kind = getattr(node, "shape", None), getattr(node, "k", None)
     return [] if shape is None or kind is None else [_info(shape, kind)]
 
@@ -82,7 +82,7 @@ class Tape:
         plain: Node = {
             "id": identity,
             "kind": "leaf" if isinstance(node, AccumulateGrad) else "op",
-            "name": node.name(),
+            "name": node.name().rsplit("::", 1)[-1],
             "op": str(getattr(node.op, "name", "") or ""),
             "label": self._label(leaf),
             "module": "",
@@ -111,12 +111,16 @@ class Tape:
         """Record everything reachable, nearest first; returns the ids of the roots."""
         queue = list(dict.fromkeys(roots))
         ids = [self.look(node) for node in queue]
-        linked = {e["src"] for e in self.edges}
+        linked, seen = {e["src"] for e in self.edges}, set(queue)
         for node in queue:  # grows while it is walked
-            if self.look(node) in linked:
-                continue
-            linked.add(self.look(node))
-            queue.extend(self.link(node))
+            if self.look(node) in linked:  # what lies behind it may be new all the same
+                targets = [_target(edge)[0] for edge in node.next if edge is not None]
+            else:
+                linked.add(self.look(node))
+                targets = self.link(node)
+            new = [t for t in targets if t not in seen]
+            seen.update(new)
+            queue.extend(new)
         return ids
 
     def node(self, identity: str) -> Node:
@@ -158,7 +162,7 @@ class Tape:
                 if type(item) is tuple and len(item) == 5 and isinstance(item[1], Storage):
                     array, storage, version, kind, _ = item
                     shape, dtype, size = array.shape, dtype_name(kind.dtype), kind.itemsize
-                elif type(item) is Packed:
+                elif type(item) is Packed and item.storage is not None:
                     storage, version, shape, dtype, size = (
                         item.storage,
                         item.version,
@@ -288,7 +292,7 @@ class AutogradRecorder(LiveRecorder):
             )
         self._changed()
 
-    def _on_leaf(self, tensor: Tensor, grad: Tensor, in_place: bool) -> None:
+    def _on_leaf(self, tensor: Tensor, grad: Tensor, **payload: Any) -> None:
         size = norm(grad)
         with self._lock:
             self._arrived(_target(tensor._e)[0], size, "done")
@@ -302,7 +306,7 @@ class AutogradRecorder(LiveRecorder):
             plain["state"] = state
             plain["runs"] += 1
 
-    def _on_end(self, roots: tuple[TapeNode, ...]) -> None:
+    def _on_end(self, **payload: Any) -> None:
         with self._lock:
             for entry in self._tape.seen.values():
                 if entry.plain["state"] == "running":

@@ -80,9 +80,24 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def norm(tensor: Any) -> float | str:
-    """The 2-norm in float64, as the text 'nan' or 'inf' where JSON has no number."""
-    array = tensor._a
+def array_of(tensor: Any) -> Any:
+    """The values of any tensor as a strided array: a sparse one's are those that it has, a lazily
+    conjugated one's are worked out. None where there is no memory (meta)."""
+    if tensor._k.device.type == "meta":
+        return None
+    if tensor._exotic:
+        if not tensor.strided:
+            return array_of((tensor.coalesce() if tensor.is_sparse else tensor).values())
+        tensor = tensor.plain()
+    return tensor._a
+
+
+def norm(tensor: Any) -> float | str | None:
+    """The 2-norm in float64, as the text 'nan' or 'inf' where JSON has no number; None where there
+    are no values."""
+    array = array_of(tensor)
+    if array is None:
+        return None
     kind = "complex128" if tensor._k.dtype.is_complex else "float64"
     if isinstance(array, np.ndarray):
         value = float(np.linalg.norm(array.astype(kind).ravel()))

@@ -1,4 +1,4 @@
-"""The four pictures as anywidgets: state in Python, a small renderer in JavaScript.
+"""The pictures as anywidgets: state in Python, a small renderer in JavaScript.
 
 This module needs anywidget when it is imported; the rest of the laboratory reaches it lazily.
 
@@ -75,10 +75,11 @@ def _class(name: str, kind: str, doc: str) -> type[LiveWidget]:
 
 
 AutogradWidget = _class("AutogradWidget", "autograd", "The autograd graph, live.")
+BackwardWidget = _class("BackwardWidget", "backward", "A recorded backward, played.")
 StrideWidget = _class("StrideWidget", "strides", "The stride explorer, live.")
 MemoryWidget = _class("MemoryWidget", "memory", "The allocator, live.")
 FusionWidget = _class("FusionWidget", "fusion", "Fusion groups and generated source, live.")
 
 CLASSES: dict[str, type[LiveWidget]] = {
-    w.kind: w for w in (AutogradWidget, StrideWidget, MemoryWidget, FusionWidget)
+    w.kind: w for w in (AutogradWidget, BackwardWidget, StrideWidget, MemoryWidget, FusionWidget)
 }

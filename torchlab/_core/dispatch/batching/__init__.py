@@ -7,6 +7,7 @@ from torchlab._core.dispatch.batches import Batched
 from torchlab._core.dispatch.batching import (
     dims,
     folded,
+    functions,
     joining,
     losses,
     makers,
@@ -26,6 +27,6 @@ def load() -> None:
 
 
 __all__ = [
-    "dims", "folded", "joining", "load", "losses", "makers", "matrices", "places", "pointwise",
-    "products", "random", "views",
+    "dims", "folded", "functions", "joining", "load", "losses", "makers", "matrices", "places",
+    "pointwise", "products", "random", "views",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ def _flat(c: Call) -> Any:
 def _one_dim(c: Call) -> Any:
     """An operator along `dim`. A 0-d tensor counts as one element in one dimension."""
     name = _lead(c)
-    if not c.only(name):
+    if len(c.tensors()) > 1:
         return _several(c)
     rank = c.rank(name)
     dim = wrap_dim(c.raw("dim"), rank, c.op.name) + 1

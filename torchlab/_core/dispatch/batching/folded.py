@@ -46,18 +46,18 @@ for _d in (1, 2, 3):
         rule(f"{_name}{_d}d_backward")(_folding(_rank, "grad_output", sizes="sizes"))
     for _name in ("upsample_nearest", "_upsample_nearest_exact"):
         rule(f"{_name}{_d}d")(_folding(_rank))
-        rule(f"{_name.lstrip('_')}{_d}d_backward")(_folding(_rank, "grad_output", sizes="size"))
+        rule(f"{_name.lstrip('_')}{_d}d_backward")(_folding(_rank, "grad_output"))
 for _name, _d in (
     ("upsample_linear", 1), ("upsample_bilinear", 2), ("upsample_bicubic", 2),
     ("upsample_trilinear", 3), ("_upsample_smooth_bilinear", 2), ("_upsample_smooth_bicubic", 2),
 ):  # fmt: skip
     rule(f"{_name}{_d}d")(_folding(_d + 2))
-    rule(f"{_name.lstrip('_')}{_d}d_backward")(_folding(_d + 2, "grad_output", sizes="size"))
+    rule(f"{_name.lstrip('_')}{_d}d_backward")(_folding(_d + 2, "grad_output"))
 for _d in (2, 3):
     rule(f"_avg_pool{_d}d", f"_max_pool{_d}d", f"max_pool{_d}d_with_indices",
          f"_adaptive_avg_pool{_d}d", f"_adaptive_max_pool{_d}d")(_folding(_d + 2))  # fmt: skip
     rule(f"_avg_pool{_d}d_backward")(_folding(_d + 2, "grad_output", sizes="size"))
-    rule(f"_adaptive_avg_pool{_d}d_backward")(_folding(_d + 2, "grad_output", sizes="size"))
+    rule(f"_adaptive_avg_pool{_d}d_backward")(_folding(_d + 2, "grad_output"))
 rule("max_pool2d_with_indices_backward")(_folding(4, "grad_output", "self", "indices"))
 rule("channel_shuffle")(lambda c: fold(c, ["self"], c.rank("self")))
 rule("im2col")(_folding(4))
@@ -84,12 +84,27 @@ rule("_max_pool_indices")(_planes("self", "result"))
 rule("_max_pool_backward")(_planes("grad_output", "self", "result"))
 
 
+@rule("max_unpool", "_max_pool_gather")
+def unpool(c: Call) -> Any:
+    return fold(c, ["self", "indices"], len(c.raw("size")) + 2)
+
+
+@rule("_max_unpool")
+def unpool_backward(c: Call) -> Any:
+    return fold(c, ["grad_output", "indices"], len(c.raw("size")) + 2)
+
+
+@rule("affine_grid_generator_backward")
+def affine_grid_backward(c: Call) -> Any:
+    return fold(c, ["grad"], len(c.raw("size")), "size")
+
+
 @rule("affine_grid_generator")
 def affine_grid(c: Call) -> Any:
     return fold(c, ["theta"], 3, "size")
 
 
-# ---- convolution -----------------------------------------------------------------------------------
+# ---- convolution ---------------------------------------------------------------------------------
 
 
 def _channels(x: Any) -> Any:
@@ -155,7 +170,7 @@ def convolution_weight_grad(c: Call) -> Any:
     return c.wrap(aten.unflatten(made, 0, (c.n, size[0])))
 
 
-# ---- normalization ---------------------------------------------------------------------------------
+# ---- normalization -------------------------------------------------------------------------------
 
 
 def _many(x: Any, c: Call, name: str) -> Any:
@@ -181,7 +196,19 @@ def _per_channel(c: Call, tensors: tuple[str, ...], vectors: tuple[str, ...], **
 
 @rule("_batch_norm_training")
 def batch_norm_training(c: Call) -> Any:
+    if not c.has("input"):  # the statistics are the same for all
+        made = c.op.core(c.raw("input"), None, None, c.raw("eps"))
+        return (_scaled(c, made[0]), *made[1:])
     return _per_channel(c, ("input",), ("weight", "bias"))
+
+
+def _scaled(c: Call, x: Any) -> Any:
+    """Times the weight of each channel, plus its bias."""
+    for n, combine in (("weight", aten.mul), ("bias", aten.add)):
+        v = c.raw(n)
+        if v is not None:
+            x = combine(x, aten.view(v, (-1, *(1,) * (len(x._a.shape) - 2))))
+    return x
 
 
 @rule("_batch_norm_eval")

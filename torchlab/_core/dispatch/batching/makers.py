@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from torchlab._core.dispatch.batches import MAKERS, batched, front, held, is_batched, write
-from torchlab._core.dispatch.batching.calls import Call, each
+from torchlab._core.dispatch.batching.calls import Call, each, rule
 from torchlab._core.dispatch.levels import mapped
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.layout import broadcast_shapes
 
 
 def _like(overload: Any, args: Any, kwargs: Any, level: int) -> Any:
@@ -85,6 +87,18 @@ def _dynamic(c: Call) -> NoReturn:
 
 
 each(
-    "nonzero masked_select _unique2 unique_dim unique_consecutive bincount",
+    "nonzero _unique2 unique_dim unique_consecutive",
     _dynamic,
 )
+
+
+@rule("masked_select")
+def masked_select(c: Call) -> Any:
+    """With the same mask for all, the shape is the same, too."""
+    if c.has("mask"):
+        _dynamic(c)
+    x, mask = c.raw("self"), c.raw("mask")
+    shape = broadcast_shapes(x._a.shape, mask._a.shape)
+    places = aten.nonzero(aten.reshape(aten.expand(mask, shape), (-1,)))
+    flat = aten.reshape(aten.expand(x, shape), (-1,))
+    return aten.index_select(flat, 0, aten.select(places, 1, 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch.batching.calls import Call, aligned, each, rule
+from torchlab._core.dispatch.batching.calls import Call, aligned, each, padded, rule
 from torchlab._core.dispatch.registry import aten
 
 
@@ -30,9 +30,18 @@ def _broadcast(**cores: int) -> Any:
     def body(c: Call) -> Any:
         if any(c.rank(n) < k for n, k in cores.items()):
             return c.loop()
-        return c.run(**aligned(c, cores, cores))
+        values = aligned(c, cores, cores)
+        for n, whole in _TOGETHER.items():  # these two have the same leading dimensions
+            if n in cores and c.has(n) != c.has(whole):
+                values |= {m: padded(c.full(m), c.rank(m)) for m in (n, whole)}
+                rank = max(c.rank(m) - k for m, k in cores.items())
+                values |= {m: padded(values[m], rank + cores[m]) for m in (n, whole)}
+        return c.run(**values)
 
     return body
+
+
+_TOGETHER = {"LU": "pivots", "LD": "pivots"}
 
 
 def _equal(**cores: int) -> Any:

@@ -17,7 +17,7 @@ def _along(*tensors: str) -> Any:
     """gather and scatter: all tensors of one rank; 0-d ones count as one element."""
 
     def body(c: Call) -> Any:
-        present = [n for n in tensors if isinstance(c.raw(n), Tensor)]
+        present = [n for n in tensors if n in c.names and isinstance(c.raw(n), Tensor)]
         rank = c.rank("self")
         dim = wrap_dim(c.raw("dim"), rank, c.op.name) + 1
         ranks = {max(c.rank(n), 1) for n in present}
@@ -117,9 +117,7 @@ def _plan(c: Call, rank: int, source: bool) -> tuple[list[Any], tuple[int, ...],
         else:
             moved.append(x.value if x._level == c.level else x)
     if some:
-        rows = aten.view(
-            aten.arange(c.n, device=tensors[0].device), (c.n, *(1,) * len(picked))
-        )
+        rows = aten.view(aten.arange(c.n, device=tensors[0].device), (c.n, *(1,) * len(picked)))
         return [rows, *moved], picked, at[0] if together else 0
     return [None, *moved], picked, -1 if together else 0
 
@@ -174,9 +172,7 @@ def index_put(c: Call) -> Any:
     full = value.value if value._level == c.level and value.bdim == 0 else c.filled(value)
     if first:  # what is picked comes first beside the hidden dimension
         n = len(picked)
-        full = aten.movedim(
-            full, tuple(range(1 + first, 1 + first + n)), tuple(range(1, 1 + n))
-        )
+        full = aten.movedim(full, tuple(range(1 + first, 1 + first + n)), tuple(range(1, 1 + n)))
     return c.run(self=x, indices=indices, values=full)
 
 
@@ -187,7 +183,7 @@ def index_backward(c: Call) -> Any:
     return aten.index_put(zeros, list(c.raw("indices")), g, True)
 
 
-# ---- embeddings ------------------------------------------------------------------------------------
+# ---- embeddings ----------------------------------------------------------------------------------
 
 
 @rule("embedding")

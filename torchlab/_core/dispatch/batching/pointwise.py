@@ -9,6 +9,7 @@ from torchlab._core.dispatch.batching.calls import Call, each, padded, rule
 from torchlab._core.dispatch.compute import result_dtypes
 from torchlab._core.dispatch.levels import again
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.tensor import Tensor
 
 # Their operands do not meet in one type.
@@ -73,13 +74,14 @@ each("zero fill.Scalar _fill.Scalar _random_write detach alias _real _imag _conj
 @rule("clone", "_to_copy")
 def copies(c: Call) -> Any:
     """A memory format concerns what the function sees: the hidden dimension is put outside."""
-    if c.raw("memory_format") is None:
+    wanted = c.raw("memory_format")
+    if wanted is None or wanted is preserve_format:
         return _same_place(c)
-    x = c.raw("self")
-    made = c.call(self=c.front("self"), memory_format=None)
-    strides = c.raw("memory_format")
-    del x, strides
-    return c.wrap(made)
+    x = c.front("self")
+    if wanted is contiguous_format or c.rank("self") not in (4, 5):
+        return c.run(self=x)
+    made = c.call(self=aten.movedim(x, 2, -1), memory_format=contiguous_format)
+    return c.wrap(aten.movedim(made, -1, 2))
 
 
 @rule("fill.Tensor", "_fill.Tensor")
@@ -101,10 +103,29 @@ def copy(c: Call) -> Any:
 @rule("complex")
 def make_complex(c: Call) -> Any:
     rank = max(c.rank("real"), c.rank("imag"))
-    parts = {
-        n: padded(c.front(n), rank) if c.has(n) else c.front(n) for n in ("real", "imag")
-    }
+    parts = {n: padded(c.front(n), rank) if c.has(n) else c.front(n) for n in ("real", "imag")}
     return c.run(**parts)
+
+
+@rule(
+    "_drawn_bernoulli", "_drawn_for_mean", "_drawn_for_std", "_standard_gamma_grad",
+    "_dirichlet_grad",
+)  # fmt: skip
+def of_one_shape(c: Call) -> Any:
+    """All tensors have the same shape, and only elements (or the last dimension) meet."""
+    if len({c.shape(n) for n in c.tensors()}) != 1:
+        return c.loop()
+    return c.run(**{n: c.full(n) for n in c.tensors()})
+
+
+@rule("isin")
+def isin(c: Call) -> Any:
+    return _same_elements(c) if c.only("elements") else c.loop()
+
+
+def _same_elements(c: Call) -> Any:
+    x = c.raw("elements")
+    return c.wrap(c.call(elements=x.value), x.bdim)
 
 
 @rule("frexp")

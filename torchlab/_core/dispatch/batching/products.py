@@ -92,7 +92,7 @@ def cross(c: Call) -> Any:
         return c.loop()
     dim = c.raw("dim")
     dim = dim if dim < 0 else dim - c.rank("self")
-    return c.run(**aligned(c, ("self", "other")), dim=dim)
+    return c.run(self=c.full("self"), other=c.full("other"), dim=dim)
 
 
 @rule("dist")

@@ -33,6 +33,13 @@ def _refuse() -> NoReturn:
     )
 
 
+def _refuse_batched(name: str) -> NoReturn:
+    raise RuntimeError(
+        f"vmap: {name}: randomness='same' is not there for an input that is vmapped over; its"
+        " numbers would differ. Draw outside of vmap, or with randomness='different'."
+    )
+
+
 def below(level: int, draw: Callable[[], Any]) -> Any:
     """`draw()` with the transform of this level, and those within, not running."""
     running = LEVELS.running
@@ -150,9 +157,7 @@ def _written(name: str, p: dict[str, Any], level: int, n: int, same: bool) -> An
         raise RuntimeError(
             f"vmap: {name}: with randomness='same' its parameter must not be vmapped over"
         )
-    drawn = below(
-        level, lambda: _body(name)(aten.empty(tuple(x._a.shape), dtype=x.dtype), **rest)
-    )
+    drawn = below(level, lambda: _body(name)(aten.empty(tuple(x._a.shape), dtype=x.dtype), **rest))
     return x.copy_(drawn)
 
 
@@ -167,10 +172,8 @@ def _aligned(v: Any, target: Any, level: int) -> Any:
 
 def _bernoulli(name: str, p: dict[str, Any], level: int, n: int, same: bool) -> Any:
     x, chance = p["self"], p["p"]
-    if same and is_batched(x, level) and chance is None:
-        raise RuntimeError(
-            "vmap: bernoulli with randomness='same' needs probabilities that are not vmapped over"
-        )
+    if same and (is_batched(x, level) or is_batched(chance, level)):
+        _refuse_batched(name)
     made = _empty(x, level, n, same, {})
     chances = aten.detach(x) if chance is None else chance
     return _written("bernoulli_", {"self": made, "p": chances, **_kept(p, "generator")}, level, n,
@@ -184,6 +187,8 @@ def _normal(name: str, p: dict[str, Any], level: int, n: int, same: bool) -> Any
     if p["size"] is not None:
         r = _made("randn", {"size": tuple(p["size"]), **_kept(p, *_FACTS)}, level, n, same)
         return aten.add(aten.mul(r, std), mean)
+    if same and (is_batched(mean, level) or is_batched(std, level)):
+        _refuse_batched(name)
     like = aten.add(mean, std)
     return aten.add(aten.mul(_like("randn_like", {"self": like, **_kept(p, "generator")}, level, n,
                                    same), std), mean)  # fmt: skip
@@ -197,9 +202,7 @@ def _multinomial(name: str, p: dict[str, Any], level: int, n: int, same: bool) -
     facts = _kept(p, "generator")
     if same:
         if is_batched(x, level):
-            raise RuntimeError(
-                "vmap: multinomial with randomness='same' needs an input that is not vmapped over"
-            )
+            _refuse_batched(name)
         return below(level, lambda: _body(name)(held(x, level), *more, **facts))
     rank = len(x._a.shape)
     value = front(x, level)
@@ -223,14 +226,11 @@ _DRAWS: dict[str, Any] = {
 
 def _drawing(c: Call) -> Any:
     """Operators that draw for each element of their argument."""
-    found = batches.innermost()
-    mode = "different" if found is None else found[2]
+    mode = batches.facts(c.level)[1]
     if mode == "error":
         _refuse()
     if mode == "same":
-        raise RuntimeError(
-            f"vmap: {c.op.name} with randomness='same' needs an input that is not vmapped over"
-        )
+        _refuse_batched(c.op.name)
     return c.run(**{n: c.full(n) for n in c.tensors()})
 
 

@@ -88,7 +88,8 @@ def _shifted(*names: str, extra: int = 0) -> Any:
                 return c.wrap(aten.alias(c.front("self")))
             if c.op.name != "unfold":
                 raise IndexError(f"{c.op.name}() cannot be applied to a 0-dim tensor.")
-            return c.run(self=aten.unsqueeze(c.front("self"), 1), **dims)
+            made = c.call(self=aten.unsqueeze(c.front("self"), 1), **dims)
+            return c.wrap(aten.select(made, 1, 0))
         return c.run(self=c.front("self"), **dims)
 
     return body
@@ -141,7 +142,7 @@ def last(c: Call) -> Any:
     return c.run(self=c.front("self"))
 
 
-# ---- derivatives of views: the sizes of the input are an argument ---------------------------------
+# ---- derivatives of views: the sizes of the input are an argument --------------------------------
 
 
 def _backward(*dims: str, tensor: str = "grad_output", sizes: str = "input_sizes") -> Any:

@@ -113,7 +113,8 @@ _ELEMENTWISE = ("unary", "binary", "pointwise")
 
 def _late_out(op: Any) -> Any:
     def out_form(*args: Any, out: Any) -> Any:
-        wrapped = type(out) is not Tensor and modes.dispatch_handlers[0]((*args, out))
+        told = type(out) is not Tensor or modes.SLOW
+        wrapped = told and modes.dispatch_handlers[0]((*args, out))
         if wrapped or modes.SLOW and modes.dispatched():
             return modes.python_out[0](op, args, out)
         return op.out(*args, out=out)
@@ -121,11 +122,18 @@ def _late_out(op: Any) -> Any:
     return out_form
 
 
+def plainly(*results: Any) -> tuple[Any, ...]:
+    """Results without names are a plain tuple."""
+    return results
+
+
 def return_type(op: Any) -> Any:
+    """What makes the result of an operator with several out of them."""
     found = op._cache.get("return_type")
     if found is None:
-        names = [r.name or f"result{i}" for i, r in enumerate(op.schema.returns)]
-        found = op._cache["return_type"] = structure(op.name.rstrip("_"), names)
+        names = [r.name or "" for r in op.schema.returns]
+        found = structure(op.name.rstrip("_"), names) if all(names) else plainly
+        op._cache["return_type"] = found
     return found
 
 

@@ -205,12 +205,8 @@ def node_class(op: Any, p: Plan | None = None) -> type:
     for n in p.values:
         lines.append(f"        {n} = node.v_{n}")
     position = _positions(p)
-    shared = [
-        n
-        for n, targets in p.saved.items()
-        if sum(n in f.tensors + f.results for f in p.formulas) > 1
-    ]
-    for n in shared:
+    # PyTorch's nodes unpack all that they saved, in this order, before they compute.
+    for n in sorted(p.saved, key=lambda n: (n.startswith("result"), n)):
         lines.append(f"        {n} = unpack(node.s_{n}, node) if node.s_{n} is not None else None")
     free = {
         f.targets[0] for f in p.formulas if f.text == "g"
@@ -230,9 +226,6 @@ def node_class(op: Any, p: Plan | None = None) -> type:
             continue
         need = " or ".join(_needed(t, p, position) for t in f.targets)
         lines.append(f"        if {need}:")
-        for n in f.tensors + f.results:
-            if n not in shared:
-                lines.append(f"            {n} = unpack(node.s_{n}, node)")
         if "needs" in _names(f.text):
             lines.append(
                 f"            needs = ({', '.join(_needed(t, p, position) for t in f.targets)},)"
@@ -260,6 +253,7 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
     )
     cls.op = op
+    cls.of_lists = bool(p.lists)
     # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
     # operand is a tensor and not a number.
     other = (op.grad_name or "").partition("|")[2]

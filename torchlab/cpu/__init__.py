@@ -9,6 +9,7 @@ Source: https://docs.pytorch.org/docs/2.13/cpu.html
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import threading
@@ -174,3 +175,9 @@ def get_capabilities() -> Mapping[str, Any]:
             for name, flag in {**dict(zip(_SAME, _SAME, strict=True)), **_FLAGS}.items()
         }
     return MappingProxyType(found)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("torchlab.cpu.amp")
+    raise AttributeError(f"module 'torchlab.cpu' has no attribute '{name}'")

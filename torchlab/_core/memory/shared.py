@@ -1,0 +1,238 @@
+"""Memory that several processes see.
+
+Note [Segments]
+~~~~~~~~~~~~~~~
+A `Segment` is a file that never reaches a disk, mapped into every process that uses it. By the
+strategy it is passed on
+
+    file_descriptor   as an open descriptor. The file has no name: whatever happens to the
+                      processes, the kernel frees it with the last mapping. The default.
+    file_system       by its name in /dev/shm, for programs that run out of descriptors. Processes
+                      that use it hold a shared lock on it (the kernel drops those of a process that
+                      dies), and its first bytes count the names that are on their way. Who lets go
+                      last removes the name. If no process is left to do that, Python's resource
+                      tracker does, a process that outlives them.
+
+A segment is the `block` of a `Storage` and is let go when no storage has it. `CACHE` finds the
+storage of a segment that comes in a second time, so that views sent one by one share it again.
+
+Loaded when memory is first shared.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import secrets
+import struct
+import tempfile
+import threading
+import weakref
+from multiprocessing import resource_tracker
+from typing import Any
+
+import numpy as np
+
+from torchlab._core.memory.storage import Storage
+
+FOLDER = "/dev/shm"
+_HEADER = 64  # bytes before the elements in a named segment, so that these stay aligned
+_COUNT = struct.Struct("=qQ")  # names under way; the creator's resource tracker
+
+strategy = "file_descriptor"
+CACHE: weakref.WeakValueDictionary[Any, Storage] = weakref.WeakValueDictionary()
+_lock = threading.RLock()
+
+
+def strategies() -> set[str]:
+    """The ways in which this system can pass memory on."""
+    return {"file_descriptor", "file_system"} if os.path.isdir(FOLDER) else {"file_descriptor"}
+
+
+class Segment:
+    """One mapped file. `fd` stays open as long as the segment is used; the mapping lasts as long as
+    an array on it."""
+
+    shared = True  # what tells it from an allocator's block
+    name: str | None = None
+    start = 0  # where the elements begin
+
+    def __init__(self, fd: int, nbytes: int) -> None:
+        self._fd = [fd]
+        self.nbytes = nbytes
+        self.map = mmap.mmap(fd, self.start + nbytes)
+        weakref.finalize(self, _close, self._fd)
+
+    @property
+    def fd(self) -> int:
+        """Its descriptor."""
+        return self._fd[0]
+
+    @property
+    def key(self) -> Any:
+        """What the cache knows it by."""
+        found = os.fstat(self.fd)
+        return found.st_dev, found.st_ino
+
+    def array(self) -> np.ndarray:
+        """The elements' bytes."""
+        return np.frombuffer(self.map, np.uint8, self.nbytes, self.start)
+
+
+def _close(fd: list[int]) -> None:
+    os.close(fd[0])
+
+
+def _anonymous(nbytes: int) -> Segment:
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("torchlab", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    return _sized(fd, nbytes, Segment)
+
+
+def _sized(fd: int, nbytes: int, make: Any) -> Any:
+    try:
+        os.ftruncate(fd, make.start + nbytes)
+        return make(fd, nbytes)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+class Named(Segment):
+    """A segment with a name."""
+
+    start = _HEADER
+
+    def __init__(self, fd: int, nbytes: int) -> None:
+        self._fd = [fd]
+        self.nbytes = nbytes
+        self.map = mmap.mmap(fd, self.start + nbytes)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        self.name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+        weakref.finalize(self, _let_go, self._fd, self.map, self.name)
+        _NAMED.add(self)
+
+    @classmethod
+    def create(cls, nbytes: int) -> Named:
+        """A new one."""
+        name = f"torchlab_{os.getpid()}_{secrets.token_hex(8)}"
+        resource_tracker.register(f"/{name}", "shared_memory")
+        path = f"{FOLDER}/{name}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            made: Named = _sized(fd, nbytes, cls)
+        except BaseException:
+            os.unlink(path)
+            resource_tracker.unregister(f"/{name}", "shared_memory")
+            raise
+        _COUNT.pack_into(made.map, 0, 0, _tracker())
+        return made
+
+    @classmethod
+    def open(cls, name: str, nbytes: int) -> Named:
+        """One that another process made and counted as under way."""
+        fd = os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            made = cls(fd, nbytes)
+        except BaseException:
+            os.close(fd)
+            raise
+        _count(fd, made.map, -1)
+        return made
+
+    def send(self) -> None:
+        """Count a name that is now under way."""
+        _count(self.fd, self.map, 1)
+
+
+_NAMED: weakref.WeakSet[Named] = weakref.WeakSet()
+
+
+def _count(fd: int, memory: mmap.mmap, change: int) -> int:
+    """Change how many names are under way, and say how many there are."""
+    with _lock:
+        fcntl.lockf(fd, fcntl.LOCK_EX, 8)
+        try:
+            n, tracker = _COUNT.unpack_from(memory, 0)
+            _COUNT.pack_into(memory, 0, n + change, tracker)
+            return n + change
+        finally:
+            fcntl.lockf(fd, fcntl.LOCK_UN, 8)
+
+
+def _let_go(fd: list[int], memory: mmap.mmap, name: str) -> None:
+    """Close; remove the name if nobody else uses the segment or is about to."""
+    with _lock:
+        if _count(fd[0], memory, 0) <= 0 and _alone(fd[0]):
+            _, tracker = _COUNT.unpack_from(memory, 0)
+            try:
+                os.unlink(f"{FOLDER}/{name}")
+            except FileNotFoundError:
+                pass  # another process that let go at the same time was faster
+            else:
+                if tracker == _tracker():
+                    resource_tracker.unregister(f"/{name}", "shared_memory")
+        os.close(fd[0])
+
+
+def _alone(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _tracker() -> int:
+    """Which resource tracker this process has: processes of one program share one."""
+    fd = resource_tracker.getfd()
+    assert fd is not None
+    return os.fstat(fd).st_ino
+
+
+def _after_fork() -> None:
+    """In a forked child: a lock is the parent's until the child has a descriptor of its own."""
+    global _lock
+    _lock = threading.RLock()
+    for segment in tuple(_NAMED):
+        path = f"{FOLDER}/{segment.name}"
+        if os.path.exists(path):
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            os.close(segment.fd)
+            segment._fd[0] = fd
+            fcntl.flock(fd, fcntl.LOCK_SH)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def allocate(nbytes: int) -> Segment:
+    """A new segment by the strategy in force."""
+    return Named.create(nbytes) if strategy == "file_system" else _anonymous(nbytes)
+
+
+def adopt(s: Storage, segment: Segment) -> None:
+    """Let a storage have a segment as its memory. The bytes are there already."""
+    s.owner = s._bytes = segment.array()
+    s.block = segment
+    s.lent = True  # its length is fixed
+    CACHE[segment.key] = s
+
+
+def arrived(key: Any, make: Any) -> Storage:
+    """The storage of a segment that another process has passed on: the one it has here already, or
+    one over the segment that `make()` gives."""
+    with _lock:
+        found = CACHE.get(key)
+        if found is None:
+            segment = make()
+            found = Storage(segment.array())
+            adopt(found, segment)
+        return found
+
+
+__all__ = ["CACHE", "Named", "Segment", "adopt", "allocate", "arrived", "strategies", "strategy"]

@@ -1,0 +1,64 @@
+"""Tensors whose memory other processes see: what `share_memory_` does.
+
+Source: https://docs.pytorch.org/docs/2.13/multiprocessing.html
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+from torchlab._core.dispatch.resizing import array_over
+from torchlab._core.lazy import lazy
+from torchlab._core.memory.storage import Storage
+from torchlab._core.tape import geometry, relocate, storage_of
+from torchlab._core.tensor import Tensor
+
+shared = lazy("torchlab._core.memory.shared")  # loads multiprocessing
+
+# The references to the storage of a tensor with no view: its own, a variable, and the counter's.
+_ONLY_ONE = 3
+
+
+def is_shared(s: Storage) -> bool:
+    """Whether other processes see the memory."""
+    return getattr(s.block, "shared", False)
+
+
+def share(s: Storage, owner: Tensor | None = None) -> Any:
+    """Move the memory to where other processes can see it (once) and give its segment. All tensors
+    over the storage follow. `owner`: a tensor over it; if it is the only one, nobody has to look
+    for others."""
+    if is_shared(s):
+        return s.block
+    if sys.platform == "win32":
+        raise RuntimeError(
+            "share_memory_: torchlab shares memory between processes with POSIX's means, which this"
+            " system does not have; send copies, for example tensor.numpy()"
+        )
+    tensors: list[Any] = [owner]
+    if owner is None or owner._v is not None or sys.getrefcount(s) > _ONLY_ONE:
+        # Tensors point at their storage, not the other way round.
+        tensors = [t for t in gc.get_referrers(s) if isinstance(t, Tensor)]
+    old = s.bytes
+    segment = shared.allocate(old.size)
+    segment.array()[:] = old
+    places = [(t, geometry(t)) for t in tensors if t._s is s and t._a.size]
+    shared.adopt(s, segment)
+    for t, where in places:
+        a = t._a.memory if t._exotic else t._a
+        relocate(t, array_over(s, *where, a.dtype))
+    return segment
+
+
+def share_tensor(t: Tensor) -> None:
+    """`t.share_memory_()`: nothing for a GPU's memory and for tensors without elements."""
+    kind = t._k.device.type
+    if kind == "meta":
+        raise RuntimeError("_share_fd_: only available on CPU; a meta tensor has no memory")
+    if kind == "cpu" and storage_of(t).nbytes:
+        share(storage_of(t), t)
+
+
+__all__ = ["is_shared", "share", "share_tensor"]

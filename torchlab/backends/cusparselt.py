@@ -1,0 +1,9 @@
+"""`torchlab.backends.cusparselt`: NVIDIA's cuSPARSELt, a library that torchlab does not use.
+
+Source: https://docs.pytorch.org/docs/2.13/backends.html
+"""
+
+
+def is_available() -> bool:
+    """Whether it is used: no."""
+    return False

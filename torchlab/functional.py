@@ -1,0 +1,44 @@
+"""`torchlab.functional`: the functions of torchlab that PyTorch writes in Python, by the module where
+PyTorch has them.
+
+Source: https://docs.pytorch.org/docs/2.13/torch.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core.dispatch import registry
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "cdist",
+    "chain_matmul",
+    "einsum",
+    "istft",
+    "lu",
+    "meshgrid",
+    "norm",
+    "pca_lowrank",
+    "split",
+    "stft",
+    "svd_lowrank",
+    "tensordot",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'torchlab.functional' has no attribute '{name}'")
+    value = registry.function(name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,184 @@
+"""What is replaced while a program is traced, and put back at the end.
+
+Note [Functions that do not ask]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+PyTorch's functions all ask the classes of their arguments (`__torch_function__`), so proxies see
+every call. Of torchlab's, the operators do, and the public functions whose first argument is a
+tensor. The functions of `nn.functional` that are written in Python above operators do not, nor do
+functions of sizes or of several tensors (`ones`, `einsum`). And an operator that asks hands on what
+differs from the defaults, not what was written. So all of them are replaced for the time of a trace
+by ones that make a node. Calls of functions that PyTorch has in Python are noted as PyTorch notes
+them: required arguments by position, the others by name with their defaults; those of others as
+they are written. A name that a program has imported (`from torch import cat`) is not replaced;
+there the operator asks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from torchlab import functional as torch_functional
+from torchlab._core.dispatch import registry
+from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab.fx._naming import BUILTIN_NN, PYTHON_FUNCTIONS
+from torchlab.fx.proxy import find_proxy
+from torchlab.nn import functional
+
+_PACKAGE = __name__.partition(".")[0]
+# Of nn.functional, those that PyTorch has as built-in functions: their calls are noted as written.
+_AS_WRITTEN = frozenset(BUILTIN_NN) | frozenset(
+    """
+    adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
+    native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+    selu_ threshold_ adaptive_avg_pool2d adaptive_avg_pool3d
+    """.split()
+)
+_ALIASES = ("sigmoid", "tanh")  # PyTorch's call the method, which a proxy notes
+
+
+class Patcher:
+    """Replacements, and how to take them back."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+        self._seen: set[int] = set()
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Replace an attribute of a class or a module."""
+        before = owner.__dict__[name]
+        setattr(owner, name, value)
+        self._undo.append(lambda: setattr(owner, name, before))
+
+    def put_item(self, table: dict[str, Any], name: str, value: Any) -> None:
+        """Replace an entry of a table of globals; what is not in it yet goes again."""
+        if name in table:
+            before = table[name]
+            self._undo.append(lambda: table.__setitem__(name, before))
+        else:
+            self._undo.append(lambda: table.__delitem__(name))
+        table[name] = value
+
+    def seen(self, thing: Any) -> bool:
+        """Whether this was asked before of the same object."""
+        if id(thing) in self._seen:
+            return True
+        self._seen.add(id(thing))
+        return False
+
+    def revert(self) -> None:
+        """Take everything back, the last first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def whole_functions(patcher: Patcher) -> None:
+    """Let the functions that do not ask become nodes when a proxy is among their arguments."""
+    table = functional.__dict__
+    for name, fn in [*table.items()]:
+        if (
+            isinstance(fn, FunctionType)
+            and fn.__module__ in (functional.__name__, _PACKAGE)
+            and not name.startswith("_")
+            and name not in ("boolean_dispatch", "assert_int_or_pair", "handle_torch_function")
+            and not name.startswith("has_torch_function")
+        ):
+            patcher.put_item(table, name, _whole(name, fn, name not in _AS_WRITTEN))
+    for name in registry.FUNCTIONS["nn.functional"]:
+        if name not in table:
+            fn = registry.function(name, "nn.functional")
+            patcher.put_item(table, name, _whole(name, fn, name not in _AS_WRITTEN))
+    package = sys.modules[_PACKAGE].__dict__
+    for name in (*registry.FUNCTIONS["torch"], "_assert"):
+        fn = package.get(name)
+        if isinstance(fn, FunctionType):
+            patcher.put_item(package, name, _whole(name, fn, name in PYTHON_FUNCTIONS))
+    for name in PYTHON_FUNCTIONS:
+        fn = getattr(torch_functional, name, None)
+        if isinstance(fn, FunctionType):
+            patcher.put_item(torch_functional.__dict__, name, _whole(name, fn, True))
+    lazily = package["__getattr__"]
+
+    def look_up(name: str) -> Any:
+        value = lazily(name)
+        if isinstance(value, FunctionType) and (
+            name in registry.FUNCTIONS["torch"] or name == "_assert"
+        ):
+            made = _whole(name, value, name in PYTHON_FUNCTIONS)
+            patcher.put_item(package, name, made)
+            return made
+        return value
+
+    patcher.put_item(package, "__getattr__", look_up)
+    for name, face in registry.FACES.items():
+        key = f"FACE_{name}"
+        if (
+            hasattr(face, "body")
+            and face.name == name
+            and face.function is not face.body
+            and key in NAMESPACE
+        ):
+            patcher.put_item(NAMESPACE, key, _whole(name, face.body, False, face.function))
+
+
+class _Whole:
+    """A function, but a node if a proxy is among its arguments. It equals the function, so that
+    what runs during a trace may compare targets with it."""
+
+    def __init__(self, name: str, fn: Any, in_full: bool, target: Any) -> None:
+        functools.update_wrapper(self, fn)
+        self.name, self.fn, self.in_full = name, fn, in_full
+        self.target = fn if target is None else target
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found = find_proxy((args, kwargs))
+        if found is None:
+            return self.fn(*args, **kwargs)
+        if self.name in _ALIASES and self.in_full:
+            return getattr(args[0], self.name)()
+        if self.in_full:
+            args, kwargs = _in_full(self.target, args, kwargs)
+        return found.tracer.create_proxy("call_function", self.target, args, kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or other is self.target
+
+    def __hash__(self) -> int:
+        return hash(self.target)
+
+
+@functools.cache
+def _whole(name: str, fn: Any, in_full: bool, target: Any = None) -> _Whole:
+    return _Whole(name, fn, in_full, target)
+
+
+@functools.cache
+def _parameters(fn: Any) -> list[inspect.Parameter]:
+    return list(inspect.signature(fn).parameters.values())
+
+
+def _in_full(fn: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Required arguments by position, the others by name, defaults included."""
+    try:
+        bound = inspect.signature(fn).bind(*args, **kwargs)
+    except TypeError:
+        return args, kwargs
+    bound.apply_defaults()
+    plain: list[Any] = []
+    named: dict[str, Any] = {}
+    for p in _parameters(fn):
+        value = bound.arguments[p.name]
+        if p.kind is p.VAR_POSITIONAL:
+            plain += value
+        elif p.kind is p.VAR_KEYWORD:
+            named.update(value)
+        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
+            plain.append(value)
+        else:
+            named[p.name] = value
+    return tuple(plain), named

@@ -1,0 +1,1 @@
+"""`torch.fx.experimental`: tracing below autograd, and optimisations of graphs."""

@@ -1,0 +1,1 @@
+"""Passes for the operators of one set."""

@@ -1,0 +1,1 @@
+"""Passes for every set of operators."""

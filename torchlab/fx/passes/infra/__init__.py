@@ -1,0 +1,1 @@
+"""The frame of passes: one pass, many in a row, partitions."""

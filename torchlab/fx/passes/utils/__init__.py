@@ -1,0 +1,1 @@
+"""Parts that passes are made of."""

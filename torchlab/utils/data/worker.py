@@ -1,0 +1,222 @@
+"""What a loader's worker process does: gets batches as it is asked for them.
+
+A worker reads requests from one pipe and writes batches into another, both its own: no lock is
+shared with other workers, so one that is killed stops nobody else. It ends when it is told to, and
+when the process that started it is gone.
+
+Source: https://docs.pytorch.org/docs/2.13/data.html#multi-process-data-loading
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import queue
+import random
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from multiprocessing import connection, reduction
+from typing import Any
+
+import numpy as np
+
+from torchlab._core import threads
+from torchlab._core.generator import Generator, default_generator
+from torchlab.utils.data import graph_settings
+from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
+from torchlab.utils.data.fetch import FromMap, FromStream
+
+RESUME = "resume"  # begin again: a new pass of a loader with persistent workers
+
+
+class Ended:
+    """The answer of a worker whose stream is exhausted."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What a worker knows of itself: `id` from 0 to `num_workers` - 1, its `seed`, and its own copy
+    of the `dataset`."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str = "multiprocessing"
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a loader's worker its WorkerInfo, elsewhere None."""
+    return _info
+
+
+class Failure:
+    """An exception on its way to another process: its class, and its traceback as text."""
+
+    def __init__(self, where: str) -> None:
+        kind, error, trace = sys.exc_info()
+        assert kind is not None
+        self.kind = kind
+        self.where = where
+        self.text = "".join(traceback.format_exception(kind, error, trace))
+
+    def portable(self) -> Failure:
+        """The same with a class that can be sent: the first of its bases that can."""
+        for kind in self.kind.__mro__:
+            try:
+                reduction.ForkingPickler.dumps(kind)
+            except (AttributeError, pickle.PicklingError):
+                continue
+            self.named, self.kind = self.kind.__name__, kind
+            return self
+        raise AssertionError("object can always be sent")
+
+    named = ""
+
+    def reraise(self) -> None:
+        """Raise an exception of that class (RuntimeError if it cannot be made of a text)."""
+        name = self.named or self.kind.__name__
+        text = f"Caught {name} {self.where}.\nOriginal {self.text}"
+        if self.kind is KeyError:
+            text = _Lines(text)  # KeyError shows the repr of its argument
+        try:
+            error = self.kind(text)
+        except Exception:
+            raise RuntimeError(text) from None
+        raise error
+
+
+class _Lines(str):
+    """A text whose repr is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass
+class Work:
+    """What a worker is started with."""
+
+    number: int
+    workers: int
+    base_seed: int
+    dataset: Any
+    streams: bool
+    batched: bool
+    collate_fn: Any
+    drop_last: bool
+    init_fn: Any
+    shared_seed: int | None
+
+    def seed(self) -> None:
+        """Random numbers of its own for every worker, as PyTorch seeds them."""
+        own = self.base_seed + self.number
+        random.seed(own)
+        default_generator.manual_seed(own)
+        words = (self.number, self.base_seed & 0xFFFFFFFF, self.base_seed >> 32, 0)
+        np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+    def info(self) -> WorkerInfo:
+        """What `get_worker_info` tells in the worker."""
+        return WorkerInfo(
+            id=self.number,
+            num_workers=self.workers,
+            seed=self.base_seed + self.number,
+            dataset=self.dataset,
+        )
+
+    def fetcher(self) -> Any:
+        """A new pass over the dataset."""
+        if self.shared_seed is not None:
+            rng = Generator().manual_seed(self.shared_seed)
+            graph_settings.apply_random_seed(self.dataset, rng)
+        if self.streams:
+            return FromStream(self.dataset, self.batched, self.collate_fn, self.drop_last)
+        return FromMap(self.dataset, self.batched, self.collate_fn)
+
+
+class _Sender:
+    """Writes batches into the pipe on a thread, so that the next can be got while nobody reads."""
+
+    def __init__(self, pipe: Any) -> None:
+        self.pipe = pipe
+        self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def send(self, number: Any, result: Any, where: str) -> None:
+        """Pickle now (that may fail, and the loader has to hear of it), write later."""
+        if isinstance(result, Failure):
+            result = result.portable()
+        try:
+            data = reduction.ForkingPickler.dumps((number, result))
+        except Exception:
+            data = reduction.ForkingPickler.dumps((number, Failure(where).portable()))
+        self.waiting.put(data)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.pipe.send_bytes(self.waiting.get())
+            except OSError:
+                return  # nobody reads any more
+
+
+def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
+    """A worker's life. `inherited`: ends of pipes that a forked worker has of other processes."""
+    global _info
+    for end in inherited:
+        end.close()
+    where = f"in DataLoader worker process {task.number}"
+    sender = _Sender(results)
+    fetch, failure = None, None
+    try:
+        threads.set_num_threads(1)
+        task.seed()
+        _info = task.info()
+        if isinstance(task.dataset, (IterDataPipe, MapDataPipe)):
+            graph_settings.apply_sharding(task.dataset, task.workers, task.number)
+        if task.init_fn is not None:
+            task.init_fn(task.number)
+        fetch = task.fetcher()
+    except Exception:
+        failure = Failure(where)
+    parent: Any = multiprocessing.parent_process()
+    try:
+        while requests in connection.wait([requests, parent.sentinel]):
+            message = requests.recv()
+            if message is None:
+                return
+            if message[0] == RESUME:
+                task.shared_seed = message[1]
+                sender.send(RESUME, None, where)
+                failure = None
+                try:
+                    fetch = task.fetcher()
+                except Exception:
+                    failure = Failure(where)
+                continue
+            number, indices = message
+            result: Any = failure
+            if failure is None:
+                assert fetch is not None
+                try:
+                    result = fetch(indices)
+                except StopIteration:
+                    result = Ended() if task.streams else Failure(where)
+                except Exception:
+                    result = Failure(where)
+            sender.send(number, result, where)
+            del result
+    except (EOFError, KeyboardInterrupt):
+        pass  # the loader is gone, or about to end
+
+
+__all__ = ["RESUME", "Ended", "Failure", "Work", "WorkerInfo", "get_worker_info", "work"]

@@ -1,0 +1,1 @@
+"""torchvision's public names on torchlab: `torchlab.vision`."""
