@@ -1,5 +1,5 @@
-"""`torchlab.functional`: the functions of torchlab that PyTorch writes in Python, by the module where
-PyTorch has them.
+"""`torchlab.functional`: functions that PyTorch writes in Python, by the module that PyTorch has
+them in.
 
 Source: https://docs.pytorch.org/docs/2.13/torch.html
 """
@@ -10,35 +10,21 @@ from typing import Any
 
 from torchlab._core.dispatch import registry
 
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block_diag",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "cartesian_prod",
-    "cdist",
-    "chain_matmul",
-    "einsum",
-    "istft",
-    "lu",
-    "meshgrid",
-    "norm",
-    "pca_lowrank",
-    "split",
-    "stft",
-    "svd_lowrank",
-    "tensordot",
-    "unique",
-    "unique_consecutive",
-    "unravel_index",
-]
+_NAMES = """
+    atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod
+    cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot
+    unique unique_consecutive unravel_index
+    """.split()
+__all__ = list(_NAMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _NAMES:
         raise AttributeError(f"module 'torchlab.functional' has no attribute '{name}'")
     value = registry.function(name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

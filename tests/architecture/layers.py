@@ -33,19 +33,21 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
         "_core.sharing _core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
-        "_core.tensor_face functional linalg fft signal special sparse random storage types overrides _C "
-        "return_types "
+        "_core.tensor_face functional linalg fft signal special sparse random storage types "
+        "overrides _C return_types "
         "masked"
     ),
     # 5: devices and processes stand below the modules that are spread over them
-    _each("multiprocessing autograd func distributions amp cpu cuda sim accelerator distributed"),
+    _each(
+        "multiprocessing autograd func distributions amp cpu cuda xpu mps sim accelerator distributed"
+    ),
     # 6
     _each("nn optim utils"),
     # 7
     _each("fx"),
     # 8
     _each(
-        "serialization hub utils.model_zoo backends __config__ profiler _ops "
+        "serialization hub utils.model_zoo backends __config__ profiler _ops _decomp "
         "utils.flop_counter library testing ao quantization"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions

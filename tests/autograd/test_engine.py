@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import torchlab
+from torchlab._core import events
 from torchlab.autograd import detect_anomaly, grad, gradcheck, gradgradcheck, graph
 from torchlab.autograd.gradcheck import GradcheckError
 
@@ -74,6 +75,19 @@ def test_only_the_inputs_asked_for() -> None:
     x, y = leaf(2.0), leaf(5.0)
     (x * y).sum().backward(inputs=[x])
     assert x.grad.item() == 5.0 and y.grad is None
+
+
+def test_no_gradient_is_computed_for_what_is_not_asked_for() -> None:
+    x, w = torchlab.ones(2, 3, requires_grad=True), torchlab.ones(3, 4, requires_grad=True)
+    calls: list[str] = []
+    y = (x @ w).sum()
+    with events.op_call.subscribe(lambda op, **payload: calls.append(op.name)):
+        grad(y, x, retain_graph=True)
+        assert calls.count("mm") == 1
+        y.backward(inputs=[w], retain_graph=True)
+        assert calls.count("mm") == 2
+        y.backward()
+    assert calls.count("mm") == 4 and w.grad.tolist() == [[4.0] * 4] * 3
 
 
 def test_several_outputs_and_views() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import tracemalloc
 import weakref
 from collections.abc import Iterator
 
@@ -193,3 +194,41 @@ def test_new_data_frees_the_old() -> None:
     memory = weakref.ref(x._a)
     x.data = torchlab.zeros(4)
     assert memory() is None
+
+
+def _peak(run) -> int:
+    """The most bytes that NumPy and Python held at once while `run` ran."""
+    run(8)  # what is made once
+    tracemalloc.start()
+    try:
+        run(512)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_peak_of_a_chain() -> None:
+    def run(n: int) -> None:
+        x = torchlab.full((n, n), 0.5, requires_grad=True)
+        y = x
+        for _ in range(12):
+            y = y.tanh()
+        loss = y.sum()
+        del y
+        loss.backward()
+
+    # The leaf, 12 results, the gradient and one buffer (PyTorch's formula needs none: 14).
+    assert _peak(run) <= 15.1 * 512 * 512 * 4
+
+
+def test_the_peak_of_a_training_step() -> None:
+    nn = torchlab.nn
+
+    def run(n: int) -> None:
+        model = nn.Sequential(*[m for _ in range(3) for m in (nn.Linear(n, n), nn.ReLU())])
+        x = torchlab.randn(4 * n, n)
+        (model(x) ** 2).mean().backward()
+
+    # In units of a weight: 3 weights and their gradients, and results of 4: input, 3 of layers,
+    # 3 of ReLUs, the square, the gradient and one more.
+    assert _peak(run) <= (3 + 3 + 10 * 4 + 1) * 512 * 512 * 4

@@ -101,6 +101,14 @@ def functions(T: Any) -> dict[str, Any]:
         h = F.layer_norm(h, (2,)) + F.normalize(h) + F.leaky_relu(h, 0.2)
         return F.mse_loss(h, x), F.pad(h, (1, 1)), F.embedding(x, w), F.log_softmax(h, -1)
 
+    def shared_names(x):
+        pooled, where = F.max_pool2d(x, 2, return_indices=True)
+        return (
+            pooled, where, F.max_pool2d(x, 2), T.max_pool2d(x, 2), F.selu(x), F.celu(x, 2.0),
+            F.rms_norm(x, (4,)), F.group_norm(x, 2), F.sigmoid(x), F.logsigmoid(x), T.arctan(x),
+            T.concat([x, x]), T.linalg.norm(x), T.fft.fft(x).real, F.avg_pool2d(x, 2), F.glu(x),
+        )  # fmt: skip
+
     def python_functions(x, y):
         return (
             T.einsum("ij,jk->ik", x, y),

@@ -54,6 +54,7 @@ NOT_TORCHLABS = (
     "Expected isFloatingType",
     "setStorage",  # out of bounds of a tensor without elements
     "std_var_all: Unsupported dtype",  # of 16-bit floats into a wider `out`, all elements at once
+    "std_cpu\" not implemented for 'Complex",  # a real one into a complex `out`
     "ComplexHalf",  # a type that torchlab does not have
     "derivative for aten::remainder is not implemented",  # 2 % x
     "the derivative for 'inplace version of",  # x.asinh_()
@@ -256,6 +257,11 @@ class Run:
         used = [env[n] for n in re.findall(r"\bt\d+\b", code) if n in env]
         out = re.search(r"out=(t\d+)", code)
         if out and len(re.findall(rf"\b{out[1]}\b", code)) > 1:
+            return True
+        if out and out[1] in env and env[out[1]].is_leaf and (
+            env[out[1]].requires_grad
+            or any(f"{out[1]}.requires_grad_(F" in s.code for s in self.steps)
+        ):  # fmt: skip
             return True
         if out and out[1] in env and not env[out[1]].numel() and env[out[1]].storage_offset():
             return True

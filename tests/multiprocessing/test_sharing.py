@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
 from multiprocessing.reduction import ForkingPickler
@@ -377,3 +378,16 @@ def test_numpy_arrays_over_shared_memory():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert y.sum() == 3
+
+
+def test_threads_share_a_storage_once():
+    x = torch.arange(1000.0)
+    views = [x[i:] for i in range(8)]
+    threads = [threading.Thread(target=v.share_memory_) for v in views]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(v.is_shared() for v in views)
+    views[0].fill_(3)
+    assert all((v == 3).all() for v in views)

@@ -290,15 +290,14 @@ def combine(dims: dtype | None, zeros: dtype | None, wrapped: dtype | None) -> d
         if result is None:
             result = other
         elif other.category > result.category:
-            if other is wrapped:
-                other = _wrapped_for(result, other)
+            other = _width_of(result, other)
             result = promote_types(result, other) if other.category != result.category else result
     if result is None:
         raise RuntimeError("result_type() needs at least one tensor or number")
     return result
 
 
-def _wrapped_for(result: dtype, other: dtype) -> dtype:
+def _width_of(result: dtype, other: dtype) -> dtype:
     # A complex number beside float64 makes complex128, beside float32 complex64.
     if other.is_complex and result is float64:
         return complex128

@@ -37,18 +37,21 @@ def share(s: Storage, owner: Tensor | None = None) -> Any:
             "share_memory_: torchlab shares memory between processes with POSIX's means, which this"
             " system does not have; send copies, for example tensor.numpy()"
         )
-    tensors: list[Any] = [owner]
-    if owner is None or owner._v is not None or sys.getrefcount(s) > _ONLY_ONE:
-        # Tensors point at their storage, not the other way round.
-        tensors = [t for t in gc.get_referrers(s) if isinstance(t, Tensor)]
-    old = s.bytes
-    segment = shared.allocate(old.size)
-    segment.array()[:] = old
-    places = [(t, geometry(t)) for t in tensors if t._s is s and t._a.size]
-    shared.adopt(s, segment)
-    for t, where in places:
-        a = t._a.memory if t._exotic else t._a
-        relocate(t, array_over(s, *where, a.dtype))
+    with shared.lock():
+        if is_shared(s):  # another thread was faster
+            return s.block
+        tensors: list[Any] = [owner]
+        if owner is None or owner._v is not None or sys.getrefcount(s) > _ONLY_ONE:
+            # Tensors point at their storage, not the other way round.
+            tensors = [t for t in gc.get_referrers(s) if isinstance(t, Tensor)]
+        old = s.bytes
+        segment = shared.allocate(old.size)
+        segment.array()[:] = old
+        places = [(t, geometry(t)) for t in tensors if t._s is s and t._a.size]
+        shared.adopt(s, segment)
+        for t, where in places:
+            a = t._a.memory if t._exotic else t._a
+            relocate(t, array_over(s, *where, a.dtype))
     return segment
 
 

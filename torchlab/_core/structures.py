@@ -9,6 +9,7 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html
 
 from __future__ import annotations
 
+import inspect
 from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from torchlab._core.pytree import SUPPORTED_NODES, register_pytree_node
 _made: dict[str, Any] = {}  # name → class
 _new = tuple.__new__
 _named: Any = namedtuple
+_ONE = inspect.Parameter("iterable", inspect.Parameter.POSITIONAL_ONLY, default=())
+_SHOWN = inspect.Signature([_ONE])
 
 
 def structure(name: str, fields: Sequence[str]) -> Any:
@@ -71,6 +74,7 @@ def _make(name: str, fields: tuple[str, ...]) -> Any:
     cls.__new__, cls.__repr__ = new, show
     cls.n_fields = cls.n_sequence_fields = n
     cls.n_unnamed_fields = 0
+    cls.__signature__ = _SHOWN
     return cls
 
 

@@ -26,8 +26,8 @@ from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     TLS,
     AccumulateGrad,
-    Handle,
     Out,
+    RemovableHandle,
     accumulator,
     base_of,
     edge_of,
@@ -101,6 +101,9 @@ class Tensor:
         def __neg__(self) -> Tensor: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
         def __rmul__(self, other: Any) -> Tensor: ...
         def __truediv__(self, other: Any) -> Tensor: ...
@@ -338,7 +341,7 @@ class Tensor:
         node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
         return node._hooks is not None and nr in node._hooks.retain
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` when the gradient of this tensor is known; it may return a new one."""
         e = edge_of(self)
         if e is None:
@@ -346,7 +349,7 @@ class Tensor:
         node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
         return hooks_of(node).add("tensor", hook, nr)
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(tensor)` each time `.grad` of this leaf has been updated."""
         e = self._e
         if type(e) is not AccumulateGrad:

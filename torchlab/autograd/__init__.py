@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from torchlab._core.tape import Node
-from torchlab.autograd import forward_ad, function_transforms, functional, graph, tangents
+from torchlab.autograd import (
+    forward_ad,
+    function_transforms,
+    functional,
+    graph,
+    profiler,
+    tangents,
+)
 from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from torchlab.autograd.api import backward, grad
 from torchlab.autograd.function import Function
@@ -36,6 +43,7 @@ __all__ = [
     "inference_mode",
     "is_anomaly_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",

@@ -231,6 +231,15 @@ def _batched(
             f" first dimension, got {sorted(sizes)}"
         )
     (n,) = sizes
+    for i, (g, output) in enumerate(zip(grads, outputs, strict=False)):
+        shape = tuple(_facts(output)[0])
+        if g is not None and g._a.shape[1:] != shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output"
+                " as the batch dimension. The sizes of the remaining dimensions are expected to"
+                f" match the shape of corresponding output, but grad_output[{i}] has a shape of"
+                f" {list(g._a.shape[1:])} and output[{i}] has a shape of {list(shape)}."
+            )
     if n == 0:
         raise RuntimeError("is_grads_batched: there must be at least one gradient, got 0")
     level = batches.enter(n, "error")

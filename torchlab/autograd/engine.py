@@ -146,9 +146,12 @@ def run(
                 if g is not None:
                     accumulate(node, g, w.owned is True and hooks is None, create)
                 if hooks is not None:
+                    if g is None and (leaf := node.variable) is not None:
+                        node_hooks.accumulated(node, leaf)
                     node_hooks.after(node, (), g)
                 continue
-            results: Any = anomaly.applied(_applied, node, g) if ANOMALY else _applied(node, g)
+            asked = node if live is None or create else _for(live, node)
+            results: Any = anomaly.applied(_applied, asked, g) if ANOMALY else _applied(asked, g)
             if telling or LISTENING or ANOMALY or hooks is not None and hooks.post:
                 results = _seen(node, results, g, live)
             if not keep:
@@ -183,6 +186,25 @@ def run(
         if listening:
             events.backward_end.emit(roots=tuple(starts), last=node)
     return captured
+
+
+def _for(live: set[Node], node: Node) -> Node:
+    """The node, or a copy without the edges that do not run: it computes no gradient for them."""
+    if node.runs_on_nothing or node.op is None or node.of_lists:
+        return node
+    edges = node.next
+    kept = tuple(
+        None if e is None or (e.node if type(e) is Out else e) not in live else e for e in edges
+    )
+    if kept == edges:
+        return node
+    fewer = _new(type(node))
+    for c in type(node).__mro__[:-1]:
+        for name in c.__dict__.get("__slots__", ()):
+            if name != "__weakref__":
+                setattr(fewer, name, getattr(node, name))
+    fewer.next = kept
+    return fewer
 
 
 def _asked(roots: Any, work: Any, live: Any, accumulating: bool) -> Callable[[Node], bool]:

@@ -75,6 +75,15 @@ class FunctionCtx:
         """Say which outputs have no gradient."""
         self._non_differentiable = args
 
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Nothing: what shares memory is known."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically"
+            " tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
     def set_materialize_grads(self: Any, value: bool) -> None:
         """Whether missing gradients reach backward as zeros (the default) or as None."""
         self._materialize = value
@@ -233,6 +242,8 @@ class Function(FunctionCtx):
             "To use autograd.Function with vmap, you must either override the vmap static method or"
             " set generate_vmap_rule=True."
         )
+
+    vjp = backward
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchlab._core.dispatch import batches
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.autograd import api, forward_ad
@@ -317,8 +318,8 @@ def jacobian(
     """The derivatives of every output by every input: a tensor of shape output.shape +
     input.shape; a tuple for several inputs, for several outputs a tuple of those.
 
-    vectorize: ask for all rows with one `grad` call (`is_grads_batched`). strategy:
-    "reverse-mode" goes by rows, "forward-mode" by columns (needs vectorize).
+    vectorize: all rows with one `grad` call, all at once as with `torch.func.vmap`.
+    strategy: "reverse-mode" goes by rows, "forward-mode" by columns (needs vectorize).
     """
     _check_strategy(
         strategy,
@@ -385,10 +386,33 @@ def _basis(tensors: Tensors) -> Tensors:
     return tuple(found)
 
 
+def _mapped(fn: Callable[..., Tensors], vectors: Tensors) -> Tensors:
+    """`fn` of each row of the vectors, with all rows at once (as `torch.func.vmap`); what it gives
+    has the rows in front. None stays None."""
+    n = len(vectors[0])
+    level = batches.enter(n, "error")
+    try:
+        found = fn(*(batches.batched(v, 0, level) for v in vectors))
+        return tuple(None if x is None else _rows_of(x, n, level) for x in found)
+    finally:
+        batches.leave()
+
+
+def _rows_of(x: Any, n: int, level: int) -> Tensor:
+    inner, dim = (x.value, x.bdim) if x._level == level else (x, None)
+    if dim is None:  # the same for all rows
+        return aten.expand(aten.unsqueeze(inner, 0), (n, *inner.shape))  # type: ignore[return-value]
+    return aten.movedim(inner, dim, 0)  # type: ignore[return-value]
+
+
 def _all_rows(outputs: Tensors, leaves: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
     vectors = _basis(outputs)
     n = sum(o.numel() for o in outputs)
-    grads = _grad(outputs, leaves, vectors, create_graph=create_graph, is_grads_batched=True)
+
+    def row(*v: Any) -> Tensors:
+        return _grad(outputs, leaves, v, retain_graph=True, create_graph=create_graph)
+
+    grads = _mapped(row, vectors)
     sizes = [o.numel() for o in outputs]
     blocks = []
     for g, x in zip(grads, leaves, strict=True):
@@ -422,25 +446,29 @@ def _forward_jacobian(
             " for `vectorize=True`."
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
-    columns: list[list[Any]] = []  # by output, then by unit vector
     many_out = False
-    for vectors in zip(*_basis(given), strict=True):
-        with forward_ad.dual_level():
-            duals = tuple(forward_ad.make_dual(x, v) for x, v in zip(given, vectors, strict=True))
-            many_out, outputs = _call(func, duals, "jacobian")
-            columns = columns or [[] for _ in outputs]
-            for column, output in zip(columns, outputs, strict=True):
-                value, tangent = forward_ad.unpack_dual(output)
-                column.append(aten.zeros_like(value) if tangent is None else tangent)
+    facts: list[Any] = []  # of each output: its shape and type
+
+    def column(*vectors: Any) -> Tensors:
+        nonlocal many_out
+        duals = tuple(forward_ad.make_dual(x, v) for x, v in zip(given, vectors, strict=True))
+        many_out, outputs = _call(func, duals, "jacobian")
+        parts = [forward_ad.unpack_dual(o) for o in outputs]
+        facts[:] = [(v.shape, {"dtype": v.dtype, "device": v.device}) for v, _ in parts]
+        return tuple(t for _, t in parts)
+
+    with forward_ad.dual_level():
+        tangents = _mapped(column, _basis(given))
+    keep = any(x.requires_grad for x in given)
     sizes = [x.numel() for x in given]
     found = []
-    for column in columns:
-        every = aten.stack(column, -1)
+    for t, (shape, kind) in zip(tangents, facts, strict=True):
+        every = aten.zeros((*shape, sum(sizes)), **kind) if t is None else t.movedim(0, -1)
         row = tuple(
             b.reshape(b.shape[:-1] + x.shape)
             for b, x in zip(every.split(sizes, -1), given, strict=True)
         )
-        found.append(row if many else row[0])
+        found.append(_result(many, row, keep))
     return tuple(found) if many_out else found[0]
 
 

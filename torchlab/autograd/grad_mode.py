@@ -41,6 +41,10 @@ class _Mode:
     def _again(self) -> Any:
         return type(self)()
 
+    def clone(self) -> Any:
+        """Another one of the kind."""
+        return self._again()
+
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         again = self._again
         if inspect.isgeneratorfunction(fn):
@@ -146,11 +150,8 @@ class set_multithreading_enabled(_Mode):
         self._before = TLS.multithreading
         TLS.multithreading = self.mode
 
-    def clone(self) -> set_multithreading_enabled:
-        """Another one with the same mode."""
+    def _again(self) -> Any:
         return set_multithreading_enabled(self.mode)
-
-    _again = clone
 
     def __enter__(self) -> None:
         pass
@@ -175,11 +176,8 @@ class enforce_grad_layout_policy(_Mode):
         self._before = TLS.leaf_layout
         TLS.leaf_layout = self.enable
 
-    def clone(self) -> enforce_grad_layout_policy:
-        """Another one with the same setting."""
+    def _again(self) -> Any:
         return enforce_grad_layout_policy(self.enable)
-
-    _again = clone
 
     def __enter__(self) -> None:
         pass

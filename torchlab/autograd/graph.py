@@ -16,6 +16,7 @@ from torchlab._core.tape import (
     GradientEdge,
     Node,
     Out,
+    RemovableHandle,
     edge_of,
     nobody,
     note_write,
@@ -47,7 +48,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         note_write(storage_of(t))
 
 
-class _MultiHandle:
+class _MultiHandle(RemovableHandle):
     """Takes back the hooks that `register_multi_grad_hook` put on several tensors."""
 
     def __init__(self, handles: Sequence[Any]) -> None:
@@ -58,11 +59,14 @@ class _MultiHandle:
         for handle in self.handles:
             handle.remove()
 
+    def __getstate__(self) -> Any:
+        return self.handles
+
+    def __setstate__(self, state: Any) -> None:
+        self.handles = state
+
     def __enter__(self) -> _MultiHandle:
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 def _task() -> int:
@@ -142,6 +146,21 @@ def register_multi_grad_hook(
     return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
 
 
+_streams = {"warn": True, "override": False}
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether to warn where a leaf's gradient comes from another stream than the leaf's. Backward
+    runs on the stream that is current where it is called, so there is nothing to warn of here."""
+    _streams["warn"] = bool(enabled)
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Whether a node that remembers a stream which is not being captured runs on the one that is.
+    Nodes remember no stream here: what runs always runs on the current one."""
+    _streams["override"] = bool(enabled)
+
+
 __all__ = [
     "AccumulateGrad",
     "GradientEdge",
@@ -153,4 +172,6 @@ __all__ = [
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]

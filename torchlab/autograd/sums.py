@@ -173,8 +173,9 @@ def accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> No
             return
     e = leaf._e
     if e is not node:
-        if e is None:
-            return  # it wants no gradients any more
+        if e is None:  # it wants no gradients any more; its hooks run
+            node_hooks.accumulated(node, leaf)
+            return
         if type(e) is not AccumulateGrad:
             raise RuntimeError(
                 "leaf variable has been moved into the graph interior: it was written in place"

@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from torchlab.func.forward import jvp, linearize
+from torchlab.func.functionalizing import functionalize
 from torchlab.func.jacobians import hessian, jacfwd, jacrev
 from torchlab.func.mapping import vmap
 from torchlab.func.rearranging import rearrange
@@ -41,7 +42,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "debug_unwrap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
-    "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state",
-    "vjp", "vmap",
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian",
+    "jacfwd", "jacrev", "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_",
+    "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

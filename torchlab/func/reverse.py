@@ -78,7 +78,7 @@ def grad_and_value(
                 output, aux = with_aux(output, "grad_and_value(f)(*args)")
                 check_aux(aux)
             _check_scalar(output)
-            create = bool(levels.LEVELS.running) or _others(output, flat)
+            create = bool(levels.LEVELS.running) or tracking.wanted_outside((output,), flat)
             found = gradients([output], flat, None, create)
         tracking.ended(flat)
         grads = spec.unflatten(tracking.results(found, keep))
@@ -86,12 +86,6 @@ def grad_and_value(
         return grads, ((value, tracking.results(aux, keep)) if has_aux else value)
 
     return wrapper
-
-
-def _others(output: Tensor, own: Sequence[Tensor]) -> bool:
-    """Whether the history of the output leads to other leaves than the transform's own."""
-    mine = {id(edge_of(x)) for x in own}
-    return any(id(e) not in mine for e in tracking.leaves((output,)))
 
 
 def _check_scalar(output: Any) -> None:

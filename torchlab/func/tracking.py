@@ -47,11 +47,12 @@ def ended(inputs: Any) -> None:
             _ENDED.add(e)
 
 
-def leaves(tensors: Any) -> list[AccumulateGrad]:
-    """The leaves that the histories of tensors lead to, those of ended transforms left out."""
+def wanted_outside(tensors: Any, own: Any = ()) -> bool:
+    """Whether the histories of tensors lead to a leaf that is none of `own`, nor of a transform
+    that has ended."""
+    mine = {edge_of(x) for x in own}
     stack: list[Any] = [edge_of(t) for t in tensors]
     seen: set[Node] = set()
-    found: list[AccumulateGrad] = []
     while stack:
         e = stack.pop()
         if e is None:
@@ -60,12 +61,11 @@ def leaves(tensors: Any) -> list[AccumulateGrad]:
         if node in seen:
             continue
         seen.add(node)
-        if type(node) is AccumulateGrad:
-            if node not in _ENDED and node.leaf() is not None:
-                found.append(node)
-        else:
+        if type(node) is not AccumulateGrad:
             stack += node.next
-    return found
+        elif node not in mine and node not in _ENDED and node.leaf() is not None:
+            return True
+    return False
 
 
 def result(x: Any, keep: bool = True) -> Any:
@@ -73,7 +73,7 @@ def result(x: Any, keep: bool = True) -> Any:
     caller does not record (`keep`)."""
     if not isinstance(x, Tensor) or edge_of(x) is None:
         return x
-    if keep and leaves((x,)):
+    if keep and wanted_outside((x,)):
         return x
     if x._level:  # type: ignore[attr-defined]
         return x.again("alias")  # tapes and tangents further out go on
@@ -91,5 +91,5 @@ def at_level(x: Tensor) -> bool:
 
 
 __all__ = [
-    "at_level", "ended", "leaves", "result", "results", "stand_in", "stand_ins",
+    "at_level", "ended", "result", "results", "stand_in", "stand_ins", "wanted_outside",
 ]  # fmt: skip

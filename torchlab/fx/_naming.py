@@ -114,6 +114,15 @@ def torch_path(obj: Any) -> str | None:
     return f"torch.{inner}.{name}" if inner and _resolves(f"{inner}.{name}", obj) else None
 
 
+def bound_name(fn: Any) -> str:
+    """The short name of a callable as PyTorch binds it: `fft_fft` for `torch.fft.fft`."""
+    if getattr(fn, "__module__", None) == _PACKAGE and isinstance(fn, types.FunctionType):
+        path = torch_path(fn)
+        if path is not None and path.startswith("torch._C."):
+            return path.rpartition(".")[2]
+    return callable_name(fn)
+
+
 def _get_qualified_name(func: Any) -> str:
     """The dotted name under which a callable is found: `torch.relu`, `_operator.add`, `len`."""
     name = callable_name(func)

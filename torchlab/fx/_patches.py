@@ -39,6 +39,12 @@ _AS_WRITTEN = frozenset(BUILTIN_NN) | frozenset(
     selu_ threshold_ adaptive_avg_pool2d adaptive_avg_pool3d
     """.split()
 )
+_NO_FUNCTIONS = frozenset(
+    """
+    assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function
+    has_torch_function_unary has_torch_function_variadic
+    """.split()
+)
 _ALIASES = ("sigmoid", "tanh")  # PyTorch's call the method, which a proxy notes
 
 
@@ -79,51 +85,47 @@ class Patcher:
 
 def whole_functions(patcher: Patcher) -> None:
     """Let the functions that do not ask become nodes when a proxy is among their arguments."""
-    table = functional.__dict__
-    for name, fn in [*table.items()]:
-        if (
-            isinstance(fn, FunctionType)
-            and fn.__module__ in (functional.__name__, _PACKAGE)
-            and not name.startswith("_")
-            and name not in ("boolean_dispatch", "assert_int_or_pair", "handle_torch_function")
-            and not name.startswith("has_torch_function")
-        ):
-            patcher.put_item(table, name, _whole(name, fn, name not in _AS_WRITTEN))
-    for name in registry.FUNCTIONS["nn.functional"]:
-        if name not in table:
-            fn = registry.function(name, "nn.functional")
-            patcher.put_item(table, name, _whole(name, fn, name not in _AS_WRITTEN))
+    own = {
+        name
+        for name, fn in functional.__dict__.items()
+        if isinstance(fn, FunctionType)
+        and fn.__module__ == functional.__name__
+        and not name.startswith("_")
+    }
+    names = (own | registry.FUNCTIONS["nn.functional"] | {*_ALIASES}) - _NO_FUNCTIONS
+    _replace(patcher, functional.__dict__, names, names - _AS_WRITTEN)
     package = sys.modules[_PACKAGE].__dict__
-    for name in (*registry.FUNCTIONS["torch"], "_assert"):
-        fn = package.get(name)
-        if isinstance(fn, FunctionType):
-            patcher.put_item(package, name, _whole(name, fn, name in PYTHON_FUNCTIONS))
-    for name in PYTHON_FUNCTIONS:
-        fn = getattr(torch_functional, name, None)
-        if isinstance(fn, FunctionType):
-            patcher.put_item(torch_functional.__dict__, name, _whole(name, fn, True))
-    lazily = package["__getattr__"]
-
-    def look_up(name: str) -> Any:
-        value = lazily(name)
-        if isinstance(value, FunctionType) and (
-            name in registry.FUNCTIONS["torch"] or name == "_assert"
-        ):
-            made = _whole(name, value, name in PYTHON_FUNCTIONS)
-            patcher.put_item(package, name, made)
-            return made
-        return value
-
-    patcher.put_item(package, "__getattr__", look_up)
+    _replace(patcher, package, registry.FUNCTIONS["torch"] | {"_assert"}, PYTHON_FUNCTIONS)
+    _replace(patcher, torch_functional.__dict__, PYTHON_FUNCTIONS, PYTHON_FUNCTIONS)
     for name, face in registry.FACES.items():
         key = f"FACE_{name}"
         if (
-            hasattr(face, "body")
+            key in NAMESPACE  # it has been called; asking others for their function would make it
+            and hasattr(face, "body")
             and face.name == name
             and face.function is not face.body
-            and key in NAMESPACE
         ):
             patcher.put_item(NAMESPACE, key, _whole(name, face.body, False, face.function))
+
+
+def _replace(patcher: Patcher, table: dict[str, Any], names: Any, in_full: Any) -> None:
+    """Replace the functions with these names in a module; those that the module makes when they
+    are first asked for, when they are."""
+    for name in names:
+        fn = table.get(name)
+        if isinstance(fn, FunctionType):
+            patcher.put_item(table, name, _whole(name, fn, name in in_full))
+    lazily = table["__getattr__"]
+
+    def look_up(name: str) -> Any:
+        value = lazily(name)
+        if name not in names or not isinstance(value, FunctionType):
+            return value
+        made = _whole(name, value, name in in_full)
+        patcher.put_item(table, name, made)
+        return made
+
+    patcher.put_item(table, "__getattr__", look_up)
 
 
 class _Whole:
@@ -141,9 +143,12 @@ class _Whole:
             return self.fn(*args, **kwargs)
         if self.name in _ALIASES and self.in_full:
             return getattr(args[0], self.name)()
+        target = self.target
         if self.in_full:
-            args, kwargs = _in_full(self.target, args, kwargs)
-        return found.tracer.create_proxy("call_function", self.target, args, kwargs)
+            args, kwargs = _in_full(target, args, kwargs)
+            if self.name in _SIGNATURES and kwargs.get("return_indices") is True:
+                target = getattr(functional, f"{self.name}_with_indices").target
+        return found.tracer.create_proxy("call_function", target, args, kwargs)
 
     def __eq__(self, other: object) -> bool:
         return self is other or other is self.target
@@ -157,21 +162,37 @@ def _whole(name: str, fn: Any, in_full: bool, target: Any = None) -> _Whole:
     return _Whole(name, fn, in_full, target)
 
 
+def _pool(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> None:
+    """Only for its signature."""
+
+
+_SIGNATURES = {f"max_pool{d}d": inspect.signature(_pool) for d in (1, 2, 3)}
+
+
 @functools.cache
-def _parameters(fn: Any) -> list[inspect.Parameter]:
-    return list(inspect.signature(fn).parameters.values())
+def _signature(fn: Any) -> inspect.Signature:
+    own = _SIGNATURES.get(fn.__name__) if fn.__module__ == functional.__name__ else None
+    return inspect.signature(fn) if own is None else own
 
 
 def _in_full(fn: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Required arguments by position, the others by name, defaults included."""
     try:
-        bound = inspect.signature(fn).bind(*args, **kwargs)
+        bound = _signature(fn).bind(*args, **kwargs)
     except TypeError:
         return args, kwargs
     bound.apply_defaults()
     plain: list[Any] = []
     named: dict[str, Any] = {}
-    for p in _parameters(fn):
+    for p in _signature(fn).parameters.values():
         value = bound.arguments[p.name]
         if p.kind is p.VAR_POSITIONAL:
             plain += value

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from torchlab.fx._naming import callable_name, pretty_target
+from torchlab.fx._naming import bound_name, pretty_target
 from torchlab.fx.codegen import (
     CodeGen,
     PythonCode,
@@ -174,7 +174,7 @@ class Graph:
         return node
 
     def _target_to_str(self, target: Any) -> str:
-        op = callable_name(target) if callable(target) else target
+        op = bound_name(target) if callable(target) else target
         if not isinstance(op, str):
             raise AssertionError(f"Expected target to be str, got {type(target)}")
         return _snake_case(op[2:-2] if _is_magic(op) else op)

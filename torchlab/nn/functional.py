@@ -54,6 +54,7 @@ def _own(fn: Any) -> Any:
     """A function of its own that does what `fn` does."""
     made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, __name__
+    made.__dict__.update(fn.__dict__)  # its signature, where it accepts other names, too
     return made
 
 

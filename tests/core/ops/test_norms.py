@@ -86,7 +86,13 @@ def gradient(f, values):
     return x.grad.tolist()
 
 
-@pytest.mark.parametrize("p", [0, 1, 1.5, 2, 3, INF])
+def test_a_count_has_no_gradient():
+    x = tl.zeros(2, requires_grad=True)
+    vector_norm(x, 0).backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, INF])
 def test_the_gradient_at_zero_is_zero(p):
     assert gradient(lambda x: vector_norm(x, p), [0.0, 0.0]) == [0, 0]
 

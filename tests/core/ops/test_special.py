@@ -244,3 +244,11 @@ def test_second_names() -> None:
     assert torchlab.ones(1).arctan_().item() == pytest.approx(math.pi / 4)
     assert not hasattr(torchlab, "expit")
     assert {"gammaln", "expit", "airy_ai"} <= set(dir(torchlab.special))
+
+
+def test_polygamma_of_infinity() -> None:
+    x = _double(INF, -INF)
+    assert torchlab.polygamma(1, x)[0].item() == 0
+    for n in (2, 3, 4):  # PyTorch says so, though the limit is 0
+        r = torchlab.polygamma(n, x)
+        assert math.isnan(r[0].item()) and r[1].item() == (-1) ** (n + 1) * INF

@@ -113,6 +113,15 @@ class Batched(Level):
             write(out, r, level)
         return outs[0] if len(outs) == 1 else outs
 
+    def __bool__(self) -> bool:
+        if self.bdim is None:
+            return bool(self.value)
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control"
+            " flow: a branch, or a call of .item(), which cannot go differently for each element."
+            " Use torch.where(condition, a, b)."
+        )
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         place = "" if self.bdim is None else f" bdim={self.bdim},"
         inner = indent(repr(self.value), "    ")

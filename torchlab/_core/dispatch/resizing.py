@@ -46,6 +46,11 @@ def reallocate(s: Storage, replacement: Storage) -> None:
 def resize(t: Tensor, shape: tuple[int, ...], strides: Any, op: str) -> None:
     """Let `t` have this shape and these strides (in elements), from its first element on."""
     k = t._k
+    if t._level and type(t._a) is MetaArray:  # Note [Levels]
+        raise RuntimeError(
+            f"{op}: a tensor inside a function transform has no memory of its own to resize; make a"
+            " new one of that size"
+        )
     if k.device.type == "meta":
         t._a = MetaArray(shape, k.np, strides)
     else:

@@ -55,7 +55,7 @@ def prepare_write(op: Any, t: Any, others: Any) -> bool:
             " You can make a clone to get a normal tensor before doing inplace update."
         )
     if grad and not _without_derivative(op):
-        check_tape(t, others)
+        check_tape(t, others, getattr(op, "promote", "") == "bool")
     return grad
 
 
@@ -64,7 +64,7 @@ def _without_derivative(op: Any) -> bool:
     return getattr(op, "promote", "") == "bool" and not op.write_vjp
 
 
-def check_tape(t: Tensor, others: Any) -> None:
+def check_tape(t: Tensor, others: Any, any_type: bool = False) -> None:
     """Leaves, views of leaves, and views made where writing cannot be recorded."""
     e = edge_of(t)
     if type(e) is AccumulateGrad and type(t._v) is not ViewMeta:
@@ -76,7 +76,7 @@ def check_tape(t: Tensor, others: Any) -> None:
     if v is None:
         return
     b = base_of(t)
-    wants = (t._k.differentiable or type(v) is ViewMeta) and (
+    wants = (t._k.differentiable or any_type) and (
         e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
     )
     if type(v) is ViewMeta and (wants or b._e is not None):
@@ -401,10 +401,13 @@ def general_out(op: Any, args: Any, out: Any) -> Any:
             raise RuntimeError(
                 f"{op.name}: Expected out tensor to have dtype {args[-1]}, but got {out.dtype}"
             )
-    if given and op.name == "mean" and args[-1] not in (None, out._k.dtype):
-        raise RuntimeError(
-            f"mean: Expected out tensor to have dtype {args[-1]}, but got {out.dtype} instead"
-        )
+    if given and op.name == "mean":
+        if args[-1] not in (None, out._k.dtype):
+            raise RuntimeError(
+                f"mean: Expected out tensor to have dtype {args[-1]}, but got {out.dtype} instead"
+            )
+        if args[0]._k.differentiable and out._k.differentiable:
+            args = (*args[:-1], out._k.dtype)
     if given and op.name == "logsumexp":
         return delivered(op, lambda *a: aten._logsumexp_in(*a, out._k.dtype), args, {}, out)
     return delivered(op, op.core, args, {}, out)

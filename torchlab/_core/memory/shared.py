@@ -45,6 +45,11 @@ CACHE: weakref.WeakValueDictionary[Any, Storage] = weakref.WeakValueDictionary()
 _lock = threading.RLock()
 
 
+def lock() -> threading.RLock:
+    """Held while memory moves; another one in a forked child."""
+    return _lock
+
+
 def strategies() -> set[str]:
     """The ways in which this system can pass memory on."""
     return {"file_descriptor", "file_system"} if os.path.isdir(FOLDER) else {"file_descriptor"}
@@ -235,4 +240,6 @@ def arrived(key: Any, make: Any) -> Storage:
         return found
 
 
-__all__ = ["CACHE", "Named", "Segment", "adopt", "allocate", "arrived", "strategies", "strategy"]
+__all__ = [
+    "CACHE", "Named", "Segment", "adopt", "allocate", "arrived", "lock", "strategies", "strategy",
+]  # fmt: skip

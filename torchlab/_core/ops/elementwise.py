@@ -592,6 +592,13 @@ def _atan2(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     return xp.arctan2(a, b, out=out)
 
 
+@vjp_helper
+def inverse_square(x: Any, y: Any) -> Any:
+    """1 / (x² + y²), 0 at the origin: the slope of atan2 there is taken for 0."""
+    square = x * x + y * y
+    return aten.masked_fill(aten.reciprocal(square), square == 0, 0)
+
+
 _atan2.fast_ufunc = np.arctan2  # type: ignore[attr-defined]
 atan2 = binary(
     "atan2",
@@ -600,8 +607,8 @@ atan2 = binary(
     numbers=(),
     expr="atan2(self, other)",
     vjp={
-        "self": "g * (other / (self * self + other * other))",
-        "other": "g * (-self / (self * self + other * other))",
+        "self": "g * (other * inverse_square(self, other))",
+        "other": "g * (-self * inverse_square(self, other))",
     },
     autocast="promote:accelerator",
 )

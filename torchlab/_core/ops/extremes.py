@@ -78,7 +78,7 @@ def _extreme(name: str, doc: str) -> Any:
     @op(
         f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         out=True,
-        tags=("reduction", "out_same_dtype"),
+        tags=("reduction", "out_same_dtype", "out_type_first"),
         meta=reduction_meta(),
         vjp={"self": "shared_backward(g, self, result, dim, keepdim)"},
         public=False,
@@ -156,6 +156,7 @@ def _extreme(name: str, doc: str) -> Any:
         if type(dim) is not int:
             dim = _index(dim, name)
         if out is not None:
+            layout.wrap_dim(dim, self._a.ndim)
             check_out(out, self.dtype, dt.int64)
             return along.out(self, dim, keepdim, out=out)
         return along.call(self, dim, keepdim)
@@ -248,6 +249,8 @@ def aminmax_(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
 def aminmax(self: Any, *, dim: Any = None, keepdim: bool = False, out: Any = None) -> Any:
     """(min, max) of all elements or along `dim`."""
     if out is not None:
+        if dim is not None:
+            layout.wrap_dim(dim, self._a.ndim)
         check_out(out, self.dtype, self.dtype)
         return aminmax_.out(self, dim, keepdim, out=out)
     return aminmax_.call(self, dim=dim, keepdim=keepdim)

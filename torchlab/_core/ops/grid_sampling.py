@@ -102,17 +102,25 @@ def _cubic(xp: Any, t: Any) -> tuple[list[Any], list[Any]]:
     return weights, slopes
 
 
-def _position(g: Any, size: int, corners: bool) -> Any:
-    """Coordinates −1 … 1 as positions among the elements."""
+def _position(g: Any, size: int, corners: bool, plane: bool) -> Any:
+    """Coordinates −1 … 1 as positions among the elements. PyTorch's kernels for planes round once
+    (a fused multiply-add), those for volumes after each step; far out the last bit shows."""
     kind = g.dtype.type
-    return (g + 1) * kind((size - 1) / 2) if corners else ((g + 1) * kind(size) - 1) / kind(2)
+    if corners:
+        return (g + 1) * kind((size - 1) / 2)
+    if plane:
+        return ((g + 1).astype(np.float64) * (size / 2) - 0.5).astype(kind)
+    return ((g + 1) * kind(size) - 1) / kind(2)
 
 
-def _taps(xp: Any, g: Any, size: int, mode: int, padding: int, corners: bool) -> list[Tap]:
-    """The taps of one dimension; g: its coordinates, −1 … 1 across the input."""
+def _taps(
+    xp: Any, g: Any, size: int, mode: int, padding: int, corners: bool, plane: bool
+) -> list[Tap]:
+    """The taps of one dimension; g: its coordinates, −1 … 1 across the input; `plane`: it is one of
+    two."""
     kind = g.dtype.type
     scale = kind((size - 1) / 2 if corners else size / 2)
-    at = _position(g, size, corners)
+    at = _position(g, size, corners, plane)
     if mode == CUBIC:
         low = xp.floor(at)
         weights, slopes = _cubic(xp, at - low)
@@ -129,13 +137,15 @@ def _taps(xp: Any, g: Any, size: int, mode: int, padding: int, corners: bool) ->
     return [_tap(xp, low, size, 1 - part, -slope), _tap(xp, low + 1, size, part, slope)]
 
 
-def _between(xp: Any, g: Any, size: int, mode: int, padding: int, corners: bool) -> tuple[Any, Any]:
+def _between(
+    xp: Any, g: Any, size: int, mode: int, padding: int, corners: bool, plane: bool
+) -> tuple[Any, Any]:
     """How far each point is from its lower tap, and the slope of that by the coordinate."""
     if mode == NEAREST:
         return xp.zeros_like(g), xp.zeros_like(g)
     kind = g.dtype.type
     scale = kind((size - 1) / 2 if corners else size / 2)
-    at = _position(g, size, corners)
+    at = _position(g, size, corners, plane)
     slope = xp.ones_like(at)
     if mode == LINEAR:
         at, slope = _padded(xp, at, size, padding, corners)
@@ -146,10 +156,11 @@ def _all_taps(
     xp: Any, x: Any, grid: Any, mode: int, padding: int, corners: bool
 ) -> list[list[Tap]]:
     spatial = x.shape[2:]
+    plane = len(spatial) == 2
     points = grid.reshape(grid.shape[0], -1, len(spatial)).astype(x.dtype, copy=False)
     with xp.errstate(invalid="ignore"):
         return [
-            _taps(xp, points[..., len(spatial) - 1 - d], n, mode, padding, corners)
+            _taps(xp, points[..., len(spatial) - 1 - d], n, mode, padding, corners, plane)
             for d, n in enumerate(spatial)
         ]
 
@@ -334,8 +345,9 @@ def _grid_taps(
     points = grid.reshape(grid.shape[0], -1, n)
     taps, parts, slopes = [], [], []
     for d, m in enumerate(size):
-        taps.append(_taps(xp, points[..., n - 1 - d], m, mode, padding, corners))
-        part, slope = _between(xp, points[..., n - 1 - d], m, mode, padding, corners)
+        one = points[..., n - 1 - d]
+        taps.append(_taps(xp, one, m, mode, padding, corners, n == 2))
+        part, slope = _between(xp, one, m, mode, padding, corners, n == 2)
         parts.append(part)
         slopes.append(slope)
     at = xp.stack([xp.stack([t.at for t in one]) for one in taps])

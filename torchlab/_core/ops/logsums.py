@@ -60,14 +60,16 @@ def _log_sum(xp: Any, a: Any, dim: Any, keepdim: bool, made: np.dtype) -> Any:
 
 
 @op(
-    "_logsumexp_in(Tensor self, int[1] dim, bool keepdim, ScalarType dtype) -> Tensor",
+    "_logsumexp_in(Tensor self, int[1] dim, bool keepdim=False, ScalarType? dtype=None) -> Tensor",
     public=False,
     method=False,
     half=False,
-    meta=reduction_meta(lambda a, dtype: dtype.np),
+    meta=reduction_meta(lambda a, dtype: dtype.np if dtype else _float_dtype(a)),
 )
 def logsumexp_in(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """`logsumexp` as `out=` has it: added in the type of `out`."""
+    if dtype is None:
+        dtype = dt.from_numpy(_float_dtype(a))
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(
             "logsumexp(): Expected floating point type for result tensor, but got:"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import composite, face, op
@@ -312,6 +313,12 @@ def _truth_op(name: str, doc: str) -> Any:
         if names:
             dim, keepdim = numpy_names(name, dim, keepdim, names)
         if out is not None:
+            if out.dtype not in (dt.bool_, dt.uint8):
+                raise RuntimeError(
+                    f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}"
+                )
+            if out.dtype is dt.bool_ and self.dtype is dt.uint8:
+                self = aten.ne(self, 0)
             return declared.out(self, dim, keepdim, out=out)
         return declared.call(self, dim, keepdim)
 

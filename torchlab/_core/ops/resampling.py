@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
@@ -63,9 +64,17 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
+def _precision(dtype: np.dtype) -> type:
+    """What PyTorch computes positions and weights in; those of bytes are of fixed point later."""
+    return np.float64 if dtype in (np.float64, np.uint8) else np.float32
+
+
 @lru_cache(maxsize=256)
-def matrix(old: int, new: int, scale: float | None, mode: str, corners: bool) -> np.ndarray:
-    """The weights (new, old) in float64."""
+def matrix(
+    old: int, new: int, scale: float | None, mode: str, corners: bool, kind: type = np.float64
+) -> np.ndarray:
+    """The weights (new, old) in float64, computed from positions of type `kind`: far from the
+    beginning the last bits of a position show in the result."""
     r = np.zeros((new, old))
     rows = np.arange(new)
     if mode.startswith("nearest"):
@@ -74,7 +83,8 @@ def matrix(old: int, new: int, scale: float | None, mode: str, corners: bool) ->
     step = _step(old, new, scale, corners)
     if mode.endswith("-aa"):
         return _antialiased(r, old, new, step, mode)
-    at = rows * step if corners else (rows + 0.5) * step - 0.5
+    exact = np.float64(kind(step))  # rounded once, as by a fused multiply-add
+    at = (rows * exact if corners else (rows + 0.5) * exact - 0.5).astype(kind)
     if mode == "bicubic":
         low = np.floor(at)
         for k in range(-1, 3):
@@ -121,6 +131,19 @@ def _bytes_along(xp: Any, x: Any, axis: int, m: Any) -> Any:
     return xp.clip(xp.floor((total + (1 << places >> 1)) / (1 << places)), 0, 255).astype(np.uint8)
 
 
+def _last(x: Any) -> bool:
+    """Whether a result that follows x has its channels last in memory."""
+    strides = tuple(s // x.itemsize for s in x.strides)
+    return layout.suggest_memory_format(tuple(x.shape), strides) != "contiguous"
+
+
+def _in_format_of(xp: Any, r: Any, x: Any) -> Any:
+    """The result in the memory format that follows x."""
+    if not _last(x):
+        return xp.ascontiguousarray(r)
+    return xp.moveaxis(xp.ascontiguousarray(xp.moveaxis(r, 1, -1)), -1, 1)
+
+
 def _declare(mode: str, n: int) -> None:
     name, node = _NAMES[mode, n]
 
@@ -138,7 +161,8 @@ def _declare(mode: str, n: int) -> None:
 
     def meta(x: Any, size: Any, scales: Any, corners: bool) -> Any:
         check(x, size)
-        return MetaArray((*x.shape[:2], *size), x.dtype)
+        shape = (*x.shape[:2], *size)
+        return MetaArray(shape, x.dtype, layout.channels_last_strides(shape) if _last(x) else None)
 
     def forward(xp: Any, x: Any, size: Any, scales: Any, corners: bool) -> Any:
         """Other sizes for the spatial dimensions."""
@@ -162,15 +186,25 @@ def _declare(mode: str, n: int) -> None:
                     axis=2 + i,
                 )
             else:
-                r = along(xp, r, 2 + i, matrix(x.shape[2 + i], size[i], scales[i], mode, corners))
-        return as_format_of(xp, xp.ascontiguousarray(r), x)
+                old, kind = x.shape[2 + i], _precision(x.dtype)
+                r = along(xp, r, 2 + i, matrix(old, size[i], scales[i], mode, corners, kind))
+        return _in_format_of(xp, r, x)
 
     def backward(xp: Any, g: Any, size: Any, scales: Any, corners: bool) -> Any:
         """The gradient of the input, whose spatial dimensions are `size`."""
         r = g
         for i in range(n):
-            r = along(xp, r, 2 + i, matrix(size[i], g.shape[2 + i], scales[i], mode, corners).T)
-        return as_format_of(xp, xp.ascontiguousarray(r), g)
+            new, kind = g.shape[2 + i], _precision(g.dtype)
+            r = along(xp, r, 2 + i, matrix(size[i], new, scales[i], mode, corners, kind).T)
+        return _in_format_of(xp, r, g) if keeps else xp.ascontiguousarray(r)
+
+    # What PyTorch's kernels for the gradient write in the format of `g`
+    keeps = mode not in ("nearest", "nearest-exact", "bicubic") or n == 2 and mode != "bicubic"
+
+    def backward_meta(g: Any, size: Any, *_: Any) -> Any:
+        shape = (*g.shape[:2], *size)
+        last = keeps and _last(g)
+        return MetaArray(shape, g.dtype, layout.channels_last_strides(shape) if last else None)
 
     rest = "scale_factors, align_corners"
     op(
@@ -186,7 +220,7 @@ def _declare(mode: str, n: int) -> None:
         f"{name.lstrip('_')}_backward(Tensor grad_output, int[] size, float?[] scale_factors, bool "
         "align_corners) -> Tensor",
         public=False,
-        meta=lambda g, size, *_: MetaArray((*g.shape[:2], *size), g.dtype),
+        meta=backward_meta,
         vjp={"grad_output": f"{name}(g, grad_output.shape[2:], {rest})"},
     )(backward)
 

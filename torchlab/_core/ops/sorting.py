@@ -72,6 +72,7 @@ def _sort_meta(a: Any, *, dim: int = -1, **_: Any) -> Any:
 @op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     public=False,
+    tags=("out_same_dtype",),
     vjp={"self": _SELECTED},
     grad_name="SortBackward0",
     meta=lambda a, dim=-1, descending=False: _sort_meta(a, dim=dim),
@@ -134,6 +135,7 @@ def _topk_shape(a: Any, k: int, dim: int) -> tuple[int, ...]:
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
     "values, Tensor indices)",
     out=True,
+    tags=("out_same_dtype",),
     vjp={"self": _SELECTED},
     meta=_topk_meta,
 )

@@ -166,15 +166,24 @@ def _to_double(*operands: Any) -> list[Any]:
     return [aten.to(x, dtype=wide) if isinstance(x, Tensor) else number(x) for x in operands]
 
 
-@face("float_power", out=True)
-def float_power(self: Any, exponent: Any) -> Any:
+@face("float_power")
+def float_power(self: Any, exponent: Any, *, out: Any = None) -> Any:
     """self to the power exponent, computed in float64 or complex128."""
     if not isinstance(self, Tensor) and not isinstance(exponent, Tensor):
         raise TypeError(
             "float_power() received an invalid combination of arguments - got"
             f" ({type(self).__name__}, {type(exponent).__name__}), but one must be a Tensor"
         )
-    return aten.pow(*_to_double(self, exponent))
+    base, exponent = _to_double(self, exponent)
+    if out is None:
+        return aten.pow(base, exponent)
+    kind = next(x for x in (base, exponent) if isinstance(x, Tensor))._k.dtype
+    if out._k.dtype is not kind:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {out._k.dtype.scalar_name} but the"
+            f" operation's result requires dtype {kind.scalar_name}"
+        )
+    return aten.pow(base, exponent, out=out)
 
 
 @face("float_power_", spaces=())

@@ -37,6 +37,7 @@ def _polygamma(xp: Any, a: Any, order: int, out: Any = None) -> Any:
         r = _trigamma(xp, a)
     else:
         r = (-1.0) ** (order + 1) * math.factorial(order) * special.zeta(order + 1.0, a)
+        r = xp.where(xp.isposinf(a), a.dtype.type("nan"), r)  # where the limit 0 is no value
     return into(r.astype(a.dtype), out)
 
 

@@ -35,6 +35,7 @@ def _matrix(a: Any, name: str) -> None:
     inplace=True,
     out=True,
     half=False,
+    tags=("out_same_dtype",),
     meta=_like,
     vjp={"self": "tril(g, diagonal)"},
 )
@@ -52,6 +53,7 @@ def tril(xp: Any, a: Any, diagonal: int) -> Any:
     inplace=True,
     out=True,
     half=False,
+    tags=("out_same_dtype",),
     meta=_like,
     vjp={"self": "triu(g, diagonal)"},
 )

@@ -135,7 +135,7 @@ class DataLoader:
         self._length_told: int | None = None
         self.__dict__["_ready"] = True
         if num_workers > 0:
-            _warn_of_many(num_workers)
+            self.check_worker_number_rationality()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__dict__.get("_ready"):
@@ -176,6 +176,23 @@ class DataLoader:
         else:
             self._iterator.restart()
         return self._iterator
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors."""
+        n = self.num_workers
+        if hasattr(os, "sched_getaffinity"):
+            most = len(os.sched_getaffinity(0))
+        else:
+            most = os.cpu_count() or n
+        if n > most:
+            warnings.warn(
+                f"This DataLoader will create {n} worker processes in total. Our suggested max "
+                f"number of worker in current system is {most}, which is smaller than what this "
+                "DataLoader is going to create. Please be aware that excessive worker creation "
+                "might get DataLoader running slow or even freeze, lower the worker number to "
+                "avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
+            )
 
     def _shared_seed(self) -> int | None:
         """For data pipes the seed from which all workers seed their shufflers alike."""
@@ -290,23 +307,6 @@ def _context(given: Any, num_workers: int) -> Any:
             f"specifying the start method, but got multiprocessing_context={given}"
         )
     return given
-
-
-def _warn_of_many(num_workers: int) -> None:
-    """Warn if there are more workers than processors."""
-    if hasattr(os, "sched_getaffinity"):
-        most = len(os.sched_getaffinity(0))
-    else:
-        most = os.cpu_count() or num_workers
-    if num_workers > most:
-        warnings.warn(
-            f"This DataLoader will create {num_workers} worker processes in total. Our suggested "
-            f"max number of worker in current system is {most}, which is smaller than what this "
-            "DataLoader is going to create. Please be aware that excessive worker creation might "
-            "get DataLoader running slow or even freeze, lower the worker number to avoid "
-            "potential slowness/freeze if necessary.",
-            stacklevel=3,
-        )
 
 
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:

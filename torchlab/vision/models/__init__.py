@@ -1,1 +1,42 @@
-"""Models for vision."""
+"""Models of images with torchvision's constructors and the names of its state dicts.
+
+Source: https://docs.pytorch.org/vision/0.28/models.html
+"""
+
+from __future__ import annotations
+
+from torchlab.vision.models import (
+    alexnet as _alexnet,
+)
+from torchlab.vision.models import (
+    convnext as _convnext,
+)
+from torchlab.vision.models import (
+    densenet as _densenet,
+)
+from torchlab.vision.models import (
+    efficientnet as _efficientnet,
+)
+from torchlab.vision.models import (
+    mobilenetv2,
+    mobilenetv3,
+    swin_transformer,
+    vision_transformer,
+)
+from torchlab.vision.models import (
+    resnet as _resnet,
+)
+from torchlab.vision.models import (
+    vgg as _vgg,
+)
+from torchlab.vision.models._api import get_model, get_model_builder, list_models
+
+_PARTS = (
+    _alexnet, _convnext, _densenet, _efficientnet, mobilenetv2, mobilenetv3, _resnet,
+    swin_transformer, _vgg, vision_transformer,
+)  # fmt: skip
+for _part in _PARTS:
+    globals().update({name: getattr(_part, name) for name in _part.__all__})
+
+__all__ = ["get_model", "get_model_builder", "list_models"]
+__all__ += [name for part in _PARTS for name in part.__all__]

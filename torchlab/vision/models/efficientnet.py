@@ -232,7 +232,9 @@ _V2: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def _builder(name: str, setting: Callable[[], list[_MBConvConfig]], dropout: float, **facts: Any) -> Any:
+def _builder(
+    name: str, setting: Callable[[], list[_MBConvConfig]], dropout: float, **facts: Any
+) -> Any:
     def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNet:
         no_weights(weights, name)
         given = {"dropout": dropout, **facts, **kwargs}
@@ -256,9 +258,7 @@ def _v2(size: str, dropout: float) -> Any:
         return [kinds[row[0]](*row[1:]) for row in _V2[size]]
 
     norm = partial(nn.BatchNorm2d, eps=1e-3)
-    return _builder(
-        f"efficientnet_v2_{size}", setting, dropout, last_channel=1280, norm_layer=norm
-    )
+    return _builder(f"efficientnet_v2_{size}", setting, dropout, last_channel=1280, norm_layer=norm)
 
 
 _NORM = partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)

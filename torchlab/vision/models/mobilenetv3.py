@@ -41,12 +41,15 @@ class InvertedResidualConfig:
         return _make_divisible(channels * width_mult, 8)
 
 
+_SQUEEZE = partial(SqueezeExcitation, scale_activation=nn.Hardsigmoid)
+
+
 class InvertedResidual(nn.Module):
     """One block as its config says. ValueError for another stride than 1 or 2."""
 
     def __init__(
         self, cnf: InvertedResidualConfig, norm_layer: Layer,
-        se_layer: Layer = partial(SqueezeExcitation, scale_activation=nn.Hardsigmoid),
+        se_layer: Layer = _SQUEEZE,
     ) -> None:  # fmt: skip
         super().__init__()
         if not 1 <= cnf.stride <= 2:
@@ -99,9 +102,7 @@ class MobileNetV3(nn.Module):
         if not isinstance(setting, Sequence) or not all(
             isinstance(s, InvertedResidualConfig) for s in setting
         ):
-            raise TypeError(
-                "The inverted_residual_setting should be List[InvertedResidualConfig]"
-            )
+            raise TypeError("The inverted_residual_setting should be List[InvertedResidualConfig]")
         block = InvertedResidual if block is None else block
         norm_layer = norm_layer or partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)
         facts: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.Hardswish}
@@ -180,17 +181,13 @@ def _build(
 
 
 @register_model()
-def mobilenet_v3_large(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> MobileNetV3:
+def mobilenet_v3_large(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV3:
     """MobileNetV3, large."""
     return _build("mobilenet_v3_large", _LARGE, 1280, weights, **kwargs)
 
 
 @register_model()
-def mobilenet_v3_small(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> MobileNetV3:
+def mobilenet_v3_small(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV3:
     """MobileNetV3, small."""
     return _build("mobilenet_v3_small", _SMALL, 1024, weights, **kwargs)
 

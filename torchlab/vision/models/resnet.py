@@ -135,7 +135,7 @@ class ResNet(nn.Module):
                 nn.init.constant_(m.bias, 0)
         if zero_init_residual:  # every branch begins as the identity (arXiv:1706.02677)
             for m in self.modules():
-                last = m.bn3 if isinstance(m, Bottleneck) else getattr(m, "bn2", None)
+                last: Any = m.bn3 if isinstance(m, Bottleneck) else getattr(m, "bn2", None)
                 if isinstance(m, (Bottleneck, BasicBlock)) and last.weight is not None:
                     nn.init.constant_(last.weight, 0)
 
@@ -158,9 +158,7 @@ class ResNet(nn.Module):
         ]
         self.inplanes = width
         for _ in range(1, blocks):
-            layers.append(
-                block(width, planes, 1, None, *facts, self.dilation, self._norm_layer)
-            )
+            layers.append(block(width, planes, 1, None, *facts, self.dilation, self._norm_layer))
         return nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -195,9 +193,7 @@ resnext101_64x4d = _builder(
     "resnext101_64x4d", _B, _101, "ResNeXt-101 64x4d.", groups=64, width_per_group=4
 )
 wide_resnet50_2 = _builder("wide_resnet50_2", _B, _50, "Wide ResNet-50-2.", width_per_group=128)
-wide_resnet101_2 = _builder(
-    "wide_resnet101_2", _B, _101, "Wide ResNet-101-2.", width_per_group=128
-)
+wide_resnet101_2 = _builder("wide_resnet101_2", _B, _101, "Wide ResNet-101-2.", width_per_group=128)
 
 __all__ = [
     "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d",

@@ -73,7 +73,9 @@ def _mask(h: int, w: int, window: tuple[int, int], shift: list[int], like: Tenso
         for columns in ((0, -window[1]), (-window[1], -shift[1]), (-shift[1], None)):
             region[rows[0] : rows[1], columns[0] : columns[1]] = number
             number += 1
-    flat = aten.reshape(_windows(aten.reshape(region, (1, h, w, 1)), window), (-1, math.prod(window)))
+    flat = aten.reshape(
+        _windows(aten.reshape(region, (1, h, w, 1)), window), (-1, math.prod(window))
+    )
     apart = aten.unsqueeze(flat, 1) - aten.unsqueeze(flat, 2)
     return aten.masked_fill(aten.masked_fill(apart, apart != 0, -100.0), apart == 0, 0.0)
 

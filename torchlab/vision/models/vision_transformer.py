@@ -78,8 +78,7 @@ class EncoderBlock(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 3:
             raise RuntimeError(
-                "Expected (batch_size, seq_length, hidden_dim) got torch.Size"
-                f"({list(input.shape)})"
+                f"Expected (batch_size, seq_length, hidden_dim) got torch.Size({list(input.shape)})"
             )
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
@@ -95,9 +94,7 @@ class Encoder(nn.Module):
         dropout: float, attention_dropout: float, norm_layer: Layer = _NORM,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.pos_embedding = nn.Parameter(
-            aten.empty(1, seq_length, hidden_dim).normal_(std=0.02)
-        )
+        self.pos_embedding = nn.Parameter(aten.empty(1, seq_length, hidden_dim).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
         facts = (num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer)
         self.layers = nn.Sequential(
@@ -108,8 +105,7 @@ class Encoder(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 3:
             raise RuntimeError(
-                "Expected (batch_size, seq_length, hidden_dim) got torch.Size"
-                f"({list(input.shape)})"
+                f"Expected (batch_size, seq_length, hidden_dim) got torch.Size({list(input.shape)})"
             )
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 

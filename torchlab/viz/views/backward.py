@@ -291,7 +291,7 @@ def draw(snapshot: BackwardSnapshot, theme: str = "light") -> Drawing:
         subtitle,
         [],
         {n["id"]: node_details(n, play, notes) for n in snapshot["nodes"]},
-        snapshot["roots"][0] if snapshot["roots"] else "",
+        next((i for i in [*(o["node"] for o in snapshot["origins"]), *snapshot["roots"]] if i), ""),
     )
     if theme == "css":
         drawing.player = player(snapshot, play, span)

@@ -55,8 +55,9 @@ class non_deterministic:
     """Mark a class of data pipes whose order may change; or, with a function of its arguments, some
     of its instances."""
 
+    cls: Any = None
+
     def __init__(self, arg: Any) -> None:
-        self.cls: Any = None
         if isinstance(arg, type):
             if not issubclass(arg, IterDataPipe):
                 raise TypeError(

@@ -1,0 +1,174 @@
+"""Faults that random programs found, each kind as one fixed case: the call must end in torchlab as
+in PyTorch, in a value (with its dtype, strides, gradient) or in an exception of the same class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import torchlab
+
+torch = pytest.importorskip("torch")
+
+# Which of two errors is told: dimensions and empty lanes before types.
+ORDER_OF_ERRORS = """
+torch.zeros(2, 3, dtype=torch.complex64).max(dim=5)
+torch.zeros(2, 0, dtype=torch.complex64).max(dim=1)
+torch.zeros(2, 0, dtype=torch.complex64).max()
+torch.zeros(2, 0, dtype=torch.complex64).amax(1)
+torch.zeros(0, 2, dtype=torch.complex64).amax(1)
+torch.aminmax(torch.zeros(0, 3, dtype=torch.complex64), dim=0)
+torch.zeros(3, dtype=torch.complex64).sort(dim=5)
+torch.zeros(3, dtype=torch.complex64).topk(9, 5)
+torch.zeros(3, dtype=torch.complex64).kthvalue(9, 0)
+torch.zeros(0, dtype=torch.complex64).median(0)
+torch.zeros(0, dtype=torch.complex64).median()
+torch.zeros(0, 3, dtype=torch.complex64).mode(1)
+torch.zeros((), dtype=torch.complex64).cummax(0)
+torch.zeros(3, dtype=torch.bool).logcumsumexp(4)
+torch.zeros(3, dtype=torch.complex64).nansum(7)
+torch.zeros(3, dtype=torch.complex64).unique_consecutive()
+torch.searchsorted(torch.tensor(1.0), torch.zeros(3, dtype=torch.complex64))
+torch.clamp_max(torch.zeros(2, dtype=torch.complex64), torch.zeros(3))
+torch.logcumsumexp(torch.zeros(2), 5, out=torch.empty(0, dtype=torch.int64))
+torch.index_select(torch.zeros(1), 0, torch.tensor([7]), out=torch.empty(0, dtype=torch.int64))
+torch.take(torch.zeros(2), torch.tensor([7]), out=torch.empty(0, dtype=torch.float64))
+torch.amax(torch.zeros(1), 3, out=torch.empty(0, dtype=torch.float64))
+torch.max(torch.ones(2), 5, out=(torch.empty(0), torch.empty(0)))
+torch.mv(torch.ones(()), torch.ones(2))
+torch.ones(2, 2, 2).norm('fro', (0, 1, 5))
+"""
+INDICES = """
+torch.index_select(torch.ones(2, 3), 1, torch.tensor([7]))
+torch.index_select(torch.ones(2, 3), 0, torch.tensor([7]))
+torch.index_select(torch.ones(0, 3), 0, torch.tensor([0]))
+torch.index_fill(torch.ones(2, 0), 0, torch.tensor([7]), 1)
+torch.index_fill(torch.ones(2, 3), 1, torch.tensor([0], dtype=torch.int32), 1)
+torch.index_fill(torch.ones(2, dtype=torch.uint8), 0, torch.tensor([0]), torch.tensor(-2.5))
+torch.index_copy(torch.ones(2, 0), 0, torch.tensor([7]), torch.ones(1, 0))
+torch.index_copy(torch.ones(2, 2), 1, torch.tensor([1, 2]), torch.ones(2))
+torch.index_copy(torch.ones(()), 0, torch.tensor([0, 0]), torch.ones(2))
+torch.index_add(torch.ones(2, 3, 2), 1, torch.tensor([7]), torch.ones(2, 1, 2))
+torch.index_add(torch.ones(2, 3), 1, torch.tensor([7]), torch.ones(2, 1))
+torch.index_add(torch.ones(2, 3), 1, torch.tensor([7]), torch.ones(2, 1), alpha=2)
+torch.index_add(torch.ones(2), 0, torch.tensor([1, 1]), torch.ones(()))
+torch.index_reduce(torch.ones(2), 0, torch.tensor([7]), torch.ones(1), 'prod')
+t = torch.zeros(3); t[torch.tensor(True)] = torch.tensor(2); t
+t = torch.zeros(3); t[None, True] = torch.tensor(2); t
+t = torch.zeros(3, 3); t[True, 2] = torch.tensor(2); t
+t = torch.zeros(()); t[True] = torch.tensor([2]); t
+t = torch.zeros(3, dtype=torch.uint8); t[torch.tensor([True, False, True])] = torch.tensor(-2.5); t
+t = torch.tensor([1, 0]); t[t] = 5; t
+t = torch.tensor([1, 0]); t[torch.tensor([0, 1])] = t; t
+t = torch.tensor([True, True]); t[t] = torch.tensor([True, True]); t
+t = torch.ones(1); t[torch.tensor([True])] = t; t
+t = torch.zeros(1).expand(3); t[torch.tensor([1])] = 2; t
+t = torch.zeros(1).expand(3); t.masked_fill_(torch.tensor([True, False, True]), 2)
+t = torch.zeros(1).expand(3); t[:] = 2; t
+torch.ones(2, dtype=torch.uint8).masked_fill(torch.tensor([True, False]), torch.tensor(-1.0))
+"""
+OUT = """
+torch.argmax(torch.ones(3, 3, requires_grad=True), 0, out=torch.empty(0, dtype=torch.int64))
+torch.gt(torch.ones(3), 2, out=torch.empty(3, requires_grad=True))
+torch.floor_divide(torch.ones(3, requires_grad=True), 2, out=torch.empty(3))
+torch.hypot(torch.ones(3, requires_grad=True), 2, out=torch.empty(3))
+torch.cumsum(torch.tensor([1, 2]), 0, out=torch.empty(0, dtype=torch.bool))
+torch.cumprod(torch.tensor([1, 2]), 0, dtype=torch.bool)
+torch.tensor([True]).cumsum_(0)
+torch.tensor([200, 100], dtype=torch.uint8).cumsum_(0)
+torch.tensor([1.5, 2.5]).cumsum_(0, dtype=torch.int64)
+torch.logsumexp(torch.tensor([0, 0]), 0, out=torch.empty(0, dtype=torch.float64))
+torch.logsumexp(torch.tensor([0j, 0]), 0, out=torch.empty(0))
+torch.lerp(torch.zeros(2), torch.ones(2), 3, out=torch.empty(2, dtype=torch.float64))
+torch.lerp(torch.zeros(2), torch.ones(2), torch.ones(2), out=torch.empty(2, dtype=torch.float64))
+torch.mean(torch.ones(3), 0, dtype=torch.float64, out=torch.empty(0))
+torch.mean(torch.ones(3, dtype=torch.complex64), 0, out=torch.empty(0))
+torch.float_power(torch.ones(2), 2, out=torch.empty(0))
+torch.all(torch.ones(2), 0, out=torch.empty(0))
+torch.any(torch.ones(2, dtype=torch.uint8), 0, out=torch.empty(0, dtype=torch.bool))
+torch.sort(torch.ones(2), 0, out=(torch.empty(0).double(), torch.empty(0, dtype=torch.int64)))
+torch.tril(torch.zeros(1, 1), out=torch.empty(0, dtype=torch.float64))
+"""
+PRODUCTS = """
+torch.bmm(torch.ones(2, 2, 0), torch.ones(2, 0, 2, dtype=torch.float64))
+torch.bmm(torch.ones(2, 2, 0, dtype=torch.float16), torch.ones(2, 0, 2, dtype=torch.bool))
+torch.addmm(torch.zeros(2).bool(), torch.ones(2, 0).bool(), torch.ones(0, 2).bool())
+torch.addmm(torch.ones(2).long(), torch.ones(2, 0).long(), torch.ones(0, 2).long(), beta=1.0)
+torch.einsum('i,i', torch.tensor([True]), torch.tensor([True]))
+torch.einsum('ij,ij->i', torch.ones(3, 1), torch.ones(3, 1))
+torch.matmul(torch.tensor([[float('nan')], [1.0]]), torch.tensor([0.0]))
+torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, 5))
+torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(1, 3, 1))
+torch.matmul(torch.ones(1, 3, 2, requires_grad=True), torch.ones(2, 2, 1))
+torch.matmul(torch.ones(3), torch.ones(4, 5, 3).mT)
+"""
+VALUES = """
+torch.tensor([-0.0, 1.0]).cumsum(0).signbit()
+torch.tensor([[-0.0]]).sum(1).signbit()
+torch.tensor(-0.0).sum().signbit()
+torch.tensor([-0.0]).mean().signbit()
+torch.tensor([2, 3]) ** torch.tensor(-1)
+torch.tensor(True) ** -2
+torch.ones(2) * torch.tensor(1j, dtype=torch.complex128)
+torch.ones(2, dtype=torch.float64) * torch.tensor(1j, dtype=torch.complex64)
+torch.add(torch.tensor([True]).expand(2, 2), torch.ones(2, 2).t())
+torch.angle(torch.ones(2, 3, dtype=torch.complex64).t())
+2 ** torch.ones(2, 3).t()
+torch.lerp(torch.zeros(2).long(), torch.ones(2).long(), torch.tensor(0.5))
+torch.lerp(torch.zeros(2), torch.ones(2), 1 + 0j)
+torch.lerp(torch.zeros(2), torch.ones(2), 1j)
+"""
+GRADIENTS = """
+torch.xlogy(x, 0).tanh()
+torch.special.xlog1py(x, torch.tensor(-1.0)).tanh()
+x.norm(0)
+torch.atan2(x, torch.zeros(3))
+torch.atan2(torch.zeros(3), x)
+(x * 1).__setitem__(slice(None), 2)
+x[:] * 2
+"""
+
+
+def _outcome(lib: Any, code: str) -> Any:
+    *before, last = code.split("; ")
+    env: dict[str, Any] = {"torch": lib}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for line in before:
+                exec(line, env)
+            results = eval(last, env)
+        except Exception as error:  # which class is what is compared
+            return type(error).__name__
+    parts = results if isinstance(results, tuple) else (results,)
+    return [_seen(t) for t in parts]
+
+
+def _seen(t: Any) -> Any:
+    steps = [s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1] if t.numel() else None
+    node = None if t.grad_fn is None else t.grad_fn.name().split("::")[-1]
+    made = (str(t.dtype), tuple(t.shape), steps, t.requires_grad, node, t._base is None)
+    return (*made, str(t.detach().resolve_conj().tolist()))
+
+
+def _lines(*texts: str) -> list[str]:
+    return [line for text in texts for line in text.strip().split("\n")]
+
+
+@pytest.mark.parametrize("code", _lines(ORDER_OF_ERRORS, INDICES, OUT, PRODUCTS, VALUES))
+def test_ends_as_in_pytorch(code: str) -> None:
+    assert _outcome(torchlab, code) == _outcome(torch, code)
+
+
+@pytest.mark.parametrize("code", _lines(GRADIENTS))
+def test_gradient_as_in_pytorch(code: str) -> None:
+    found = []
+    for lib in (torchlab, torch):
+        x = lib.tensor([0.0, 0.375, -1.0], requires_grad=True)
+        result = eval(code, {"torch": lib, "x": x})
+        if result is not None:
+            result.sum().backward()
+        found.append(str(None if x.grad is None else x.grad.tolist()))
+    assert found[0] == found[1]
