@@ -90,6 +90,20 @@ def test_no_gradient_is_computed_for_what_is_not_asked_for() -> None:
     assert calls.count("mm") == 4 and w.grad.tolist() == [[4.0] * 4] * 3
 
 
+def test_the_first_gradient_has_the_leafs_layout_unless_told_otherwise() -> None:
+    for enforce, strides in ((True, (1, 4)), (False, (3, 1))):
+        p = torchlab.ones(3, 4).t().requires_grad_()
+        with torchlab.autograd.enforce_grad_layout_policy(enforce):
+            (p.contiguous() * torchlab.ones(4, 3)).sum().backward()
+        assert p.grad.stride() == strides  # as PyTorch 2.13
+    p = torchlab.ones(2, 3, 4).permute(2, 0, 1).requires_grad_()
+    p.sum().backward()
+    assert p.grad.stride() == p.stride() and p.grad.add_(1).sum() == 48
+    p.grad = None
+    (p.permute(1, 0, 2).contiguous() * torchlab.ones(2, 4, 3)).sum().backward()
+    assert p.grad.stride() == p.stride()
+
+
 def test_several_outputs_and_views() -> None:
     x = leaf(1.0, 2.0, 3.0)
     a, b = x.split([1, 2])

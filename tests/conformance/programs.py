@@ -228,6 +228,8 @@ class Run:
         )
         if two_faults:  # which of them is told first, and what was done by then, nobody says
             raise Undefined
+        if "backward(" in step.code and None not in errors:
+            raise Undefined  # which of two missing derivatives is asked for first
         if "backward(" in step.code and e_ours is not None and e_theirs is None:
             views = [t for t in _tensors(self.libs[1], theirs).values() if t._base is not None]
             if any(t.is_leaf and t.requires_grad for t in views):
@@ -285,7 +287,7 @@ class Run:
             or any(f"{reshaped[1]}.requires_grad_(F" in s.code for s in self.steps)
         ):  # fmt: skip
             return True
-        if ".detach_(" in code:
+        if ".detach_(" in code or ".requires_grad_(" in code and "= " not in code:
             return any(v._base is t for t in used for v in env.values())
         return False
 

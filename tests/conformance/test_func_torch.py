@@ -11,7 +11,12 @@ import pytest
 
 import torchlab
 import torchlab.func
-from tests.conformance import func_module_programs, grad_programs, vmap_programs
+from tests.conformance import (
+    func_argument_programs,
+    func_module_programs,
+    grad_programs,
+    vmap_programs,
+)
 from torchlab._core import pytree
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.levels import LEVELS
@@ -147,6 +152,12 @@ def test_custom_functions(name: str, kind: str) -> None:
         return FUNCTIONS[name](func, lambda a: function.apply(a, 2.0), x, v)
 
     check(program)
+
+
+@pytest.mark.parametrize("name", func_argument_programs.PROGRAMS)
+@pytest.mark.filterwarnings("ignore")
+def test_arguments(name: str) -> None:
+    check(func_argument_programs.PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", func_module_programs.PROGRAMS)

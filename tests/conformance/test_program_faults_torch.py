@@ -99,6 +99,8 @@ torch.addmm(torch.ones(2).long(), torch.ones(2, 0).long(), torch.ones(0, 2).long
 torch.einsum('i,i', torch.tensor([True]), torch.tensor([True]))
 torch.einsum('ij,ij->i', torch.ones(3, 1), torch.ones(3, 1))
 torch.matmul(torch.tensor([[float('nan')], [1.0]]), torch.tensor([0.0]))
+torch.matmul(torch.tensor([[-0.0], [1.0]]), torch.tensor([[2.0]])).signbit()
+torch.mv(torch.tensor([[-0.0], [1.0]]), torch.tensor([2.0])).signbit()
 torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, 5))
 torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(1, 3, 1))
 torch.matmul(torch.ones(1, 3, 2, requires_grad=True), torch.ones(2, 2, 1))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import events
+from torchlab._core.dispatch.compute import wrap
 from torchlab._core.tape import (
     ANOMALY,
     NOGRAD,
@@ -440,7 +441,10 @@ def _apply_other(node: Node, g: Any, owned: Any) -> tuple[Any, ...]:
 def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
     """The leaf's first gradient: the buffer itself if nobody else can reach it, else a copy."""
     k = g._k
-    fits = k is leaf._k or (not TLS.leaf_layout and k.c is leaf._k.c)
+    fits = k is leaf._k
+    if not (fits and k.contiguous):  # not in row-major order: then in the leaf's own
+        free = not TLS.leaf_layout and k.c is leaf._k.c and 0 not in g._a.strides
+        fits = free or fits and g._a.strides == leaf._a.strides
     if alone and fits and type(g) is Tensor and g._e is None:
         v, s = g._v, g._s
         if v is None:
@@ -455,6 +459,8 @@ def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
         t._k = k
         t._e = t._s = t._v = t._g = None
         return t
+    if fits and not TLS.leaf_layout and k.plain and g._v is None and g._e is None:
+        return wrap(g._a.copy(order="K"))
     return fresh_grad(leaf, g, False)
 
 

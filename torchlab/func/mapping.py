@@ -76,7 +76,7 @@ def _inputs(
     func: Callable[..., Any], in_dims: Dims, args: tuple[Any, ...]
 ) -> tuple[int, list[Any], list[Any], pytree.TreeSpec]:
     what = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
-    if not isinstance(in_dims, (int, list, tuple)):
+    if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"{what}: expected `in_dims` to be int or a (potentially nested) tuple matching the"
             f" structure of inputs, got: {type(in_dims)}."
@@ -87,7 +87,7 @@ def _inputs(
             " you are trying to vmap over a function with no inputs. The latter is unsupported."
         )
     flat, spec = pytree.tree_flatten(args)
-    dims = _spread(tuple(in_dims) if type(in_dims) is list else in_dims, spec)
+    dims = _spread(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{what}: in_dims is not compatible with the structure of `inputs`. in_dims has"
@@ -115,6 +115,8 @@ def _checked(x: Any, d: Any, what: str) -> Any:
             f"{what}: Got in_dim={d} for an input but in_dim must be either an integer dimension or"
             " None."
         )
+    if isinstance(d, bool):
+        raise TypeError(f"{what}: an entry of in_dims must be int, not bool")
     if d is None:
         return None
     if not isinstance(x, Tensor):
@@ -151,9 +153,7 @@ def _outputs(func: Callable[..., Any], output: Any, out_dims: Dims, size: int, l
     name = name_of(func)
     if isinstance(output, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    dims = _spread(tuple(out_dims) if type(out_dims) is list else out_dims, spec)
-    if dims is None and type(output) is list and isinstance(out_dims, (list, tuple)):
-        dims = _spread(list(out_dims), spec)
+    dims = _spread(out_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the"

@@ -130,6 +130,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             output, aux = with_aux(output, "vjp(f, *primals)")
         outputs, out_spec = pytree.tree_flatten(output)
         check_outputs(outputs, "vjp(f, *primals)", output)
+        for y in outputs:
+            if not (y.is_floating_point() or y.is_complex()):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got"
+                    f" Tensor with dtype {y.dtype}"
+                )
     tracking.ended(flat)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:

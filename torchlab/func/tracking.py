@@ -85,11 +85,6 @@ def results(tree: Any, keep: bool = True) -> Any:
     return pytree.tree_map(lambda x: result(x, keep), tree)
 
 
-def at_level(x: Tensor) -> bool:
-    """Whether the tape of the innermost running level may know of `x`."""
-    return bool(x._level == len(levels.LEVELS.running))  # type: ignore[attr-defined]
-
-
 __all__ = [
-    "at_level", "ended", "result", "results", "stand_in", "stand_ins", "wanted_outside",
+    "ended", "result", "results", "stand_in", "stand_ins", "wanted_outside",
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def _resolves(dotted: str, value: Any) -> bool:
 
 def space_of(fn: Any) -> tuple[str, str] | None:
     """(name space, public name) of a generated function of torchlab's; None for others."""
-    if getattr(fn, "__module__", None) != _PACKAGE:
+    if not registry.is_generated(fn):
         return None
     name = callable_name(fn)
     for space, names in registry.FUNCTIONS.items():
@@ -116,7 +116,7 @@ def torch_path(obj: Any) -> str | None:
 
 def bound_name(fn: Any) -> str:
     """The short name of a callable as PyTorch binds it: `fft_fft` for `torch.fft.fft`."""
-    if getattr(fn, "__module__", None) == _PACKAGE and isinstance(fn, types.FunctionType):
+    if registry.is_generated(fn):
         path = torch_path(fn)
         if path is not None and path.startswith("torch._C."):
             return path.rpartition(".")[2]

@@ -90,6 +90,7 @@ def whole_functions(patcher: Patcher) -> None:
         for name, fn in functional.__dict__.items()
         if isinstance(fn, FunctionType)
         and fn.__module__ == functional.__name__
+        and not registry.is_generated(fn)
         and not name.startswith("_")
     }
     names = (own | registry.FUNCTIONS["nn.functional"] | {*_ALIASES}) - _NO_FUNCTIONS

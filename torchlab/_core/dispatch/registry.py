@@ -124,6 +124,20 @@ def install_methods(cls: type) -> None:
 
 def function(name: str, space: str = "torch") -> Any:
     """The public function `name` of a name space, generated if need be; AttributeError if none."""
+    found = _found(name, space)
+    if isinstance(found, FunctionType) and "home" not in found.__dict__:
+        found.home = space  # where pickles and other people's messages find it  # type: ignore
+        found.__module__ = "torchlab" if space == "torch" else f"torchlab.{space}"
+        found.__qualname__ = name
+    return found
+
+
+def is_generated(fn: Any) -> bool:
+    """Whether a function is one of torchlab's generated calls."""
+    return isinstance(fn, FunctionType) and ("home" in fn.__dict__ or fn.__module__ == "torchlab")
+
+
+def _found(name: str, space: str) -> Any:
     if name not in FUNCTIONS.get(space, ()):
         raise AttributeError(name)
     own = f"{space.replace('.', '_')}_{name}"  # where two spaces mean different things: linalg.norm

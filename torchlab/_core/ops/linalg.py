@@ -107,8 +107,10 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _outer(xp: Any, a: Any, b: Any) -> Any:
-    """(n, 1) @ (1, m). NumPy's `dot` takes 0 times NaN for 0 there."""
-    return xp.multiply(a, b, order="C")
+    """(n, 1) @ (1, m), added to 0 as sums are. NumPy's `dot` takes 0 times NaN for 0 there."""
+    r = xp.multiply(a, b, order="C")
+    r += r.dtype.type(0)  # -0.0 becomes 0.0
+    return r
 
 
 def _wide(a: Any, b: Any) -> bool:
@@ -184,7 +186,7 @@ def mv(xp: Any, a: Any, b: Any) -> Any:
     same_dtype("mv", a, b)
     if a.dtype is _BOOL and a.size:
         raise no_bool("addmv_impl_cpu")
-    return a.dot(b) if b.size != 1 else a[:, 0] * b
+    return a.dot(b) if b.size != 1 else _outer(xp, a[:, 0], b)
 
 
 @op(
@@ -207,7 +209,7 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
     same_dtype("dot", a, b)
     if a.dtype is _BOOL:
         raise no_bool("dot")
-    return np.asarray(a.dot(b))
+    return np.asarray(a.dot(b) if a.size != 1 else _outer(xp, a, b).reshape(()))
 
 
 @op(
@@ -240,8 +242,10 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     r = mkl.product(a, b) if xp is np and b.size >= 16384 else None
     if r is None and alpha == beta == 1 and xp is np and _wide(a, b):
         return np.add(b.T.dot(a.T).T, c, order="C")
-    if r is None:
-        r = a.dot(b) if a.shape[1] != 1 else _outer(xp, a, b)
+    if r is None and a.shape[1] == 1:  # beside `_outer` the sum begins with c, not with 0
+        r = _outer(xp, a, b) if beta == 0 else xp.multiply(a, b, order="C")
+    elif r is None:
+        r = a.dot(b)
     if alpha != 1:
         r *= number(alpha, r.dtype)
     if beta == 0:

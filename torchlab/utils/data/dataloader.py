@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/data.html#torch.utils.data.DataLoader
 
 from __future__ import annotations
 
+import copy
 import itertools
 import multiprocessing
 import multiprocessing.context
@@ -17,7 +18,7 @@ from typing import Any
 from torchlab._core import events
 from torchlab._core.generator import Generator
 from torchlab._core.lazy import lazy
-from torchlab.utils.data import graph_settings
+from torchlab.utils.data import graph_settings, state
 from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe
 from torchlab.utils.data.dataset import Dataset, IterableDataset
@@ -132,6 +133,8 @@ class DataLoader:
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self._iterator: Any = None
+        self._pass: Any = None  # what knows how far the pass under way is
+        self._resume: Any = None  # a state from which the next pass is taken up
         self._length_told: int | None = None
         self.__dict__["_ready"] = True
         if num_workers > 0:
@@ -161,21 +164,65 @@ class DataLoader:
                 "pinned memory won't be used.",
                 stacklevel=2,
             )
+        resume, self._resume = self._resume, None
+        if resume is None:
+            return self._new_pass(None)
+        now = state.unpack(resume["rng"])
+        if resume["pass"] is None:  # between two passes
+            state.restore(now, state.generators_of(self))
+            return self._new_pass(None)
+        iterator = self._new_pass(resume["pass"])
+        state.restore(now, state.generators_of(self))
+        return iterator
+
+    def _new_pass(self, saved: Any) -> Iterator[Any]:
         if self.num_workers == 0:
-            seed = self._shared_seed()
+            seed = self._shared_seed() if saved is None else saved["shared_seed"]
             if seed is not None:
                 rng = Generator().manual_seed(seed)
                 graph_settings.apply_random_seed(self.dataset, rng)
-            # PyTorch draws a seed for its workers even when it has none: the stream stays the same.
-            drawn_seed(self.generator)
-            return _LoaderIterator(self)
-        if not self.persistent_workers:
-            return workers.WorkersIterator(self)
-        if self._iterator is None:
-            self._iterator = workers.WorkersIterator(self)
+            if saved is None:
+                # PyTorch draws a seed for its workers even when it has none: the stream stays the
+                # same.
+                drawn_seed(self.generator)
+            self._pass = iterator = _LoaderIterator(self, seed, saved)
+            return iterator
+        if self._iterator is None or not self.persistent_workers:
+            made = workers.WorkersIterator(self, saved)
+            if not self.persistent_workers:
+                return made
+            self._iterator = made
         else:
             self._iterator.restart()
         return self._iterator
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far the last pass is, with all random numbers: a loader made alike, in another
+        process too, gives after `load_state_dict` the batches that come next here, bit for bit.
+
+        Tensors and plain containers (and what the dataset's own `state_dict` gives), so that
+        `torch.save` and `torch.load` pass it on. With workers it waits for the batches that are
+        being got. If the iterator over workers is gone in the middle of a pass, the pass taken up
+        reads again what was given out. See Note [Resuming a pass] in torchlab.utils.data.state.
+        """
+        if self._resume is not None:
+            return copy.deepcopy(self._resume)
+        where = None if self._pass is None else self._pass.state()
+        return {
+            "loader_version": state.VERSION,
+            "num_workers": self.num_workers,
+            "streams": self._streams,
+            "rng": state.pack(state.capture(state.generators_of(self))),
+            "pass": where,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next pass be the rest of the one of which `state_dict` told. The dataset,
+        sampler and arguments are those of the loader that it is of; ValueError if that cannot be.
+        """
+        state.check(self, state_dict)
+        self._resume = copy.deepcopy(state_dict)
+        self._iterator = self._pass = None
 
     def check_worker_number_rationality(self) -> None:
         """Warn if there are more workers than processors."""
@@ -234,12 +281,34 @@ class DataLoader:
 class _LoaderIterator:
     """One pass over a loader's batches, in this process."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader, shared_seed: int | None, saved: Any) -> None:
         self._loader = loader
-        batched = loader.batch_sampler is not None
-        self._order = iter(loader.batch_sampler if batched else loader.sampler)
-        self._fetch = fetcher(loader)
+        self._shared_seed = shared_seed
+        self._order = state.Order(loader, saved and saved["order"])
         self._count = 0
+        if saved is None:
+            self._fetch = fetcher(loader)
+            return
+        self._count = saved["given"]
+        self._fetch = state.taken_up(
+            lambda: fetcher(loader), loader.dataset, saved["dataset"], saved["ended"]
+        )
+        if not loader._streams:
+            self._order.replay(saved["order"])
+        elif saved["dataset"] is None and not saved["ended"]:
+            self._order.rewind(saved["order"])
+            for _ in range(saved["given"]):
+                self._fetch(next(self._order)[1])
+
+    def state(self) -> dict[str, Any]:
+        """Where the pass is."""
+        return {
+            "given": self._count,
+            "order": self._order.state([]),
+            "shared_seed": self._shared_seed,
+            "dataset": copy.deepcopy(state.dataset_state(self._fetch)),
+            "ended": getattr(self._fetch, "ended", False),
+        }
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -248,7 +317,15 @@ class _LoaderIterator:
         return self._loader._length()
 
     def __next__(self) -> Any:
-        indices = next(self._order)
+        try:
+            return self._next()
+        except StopIteration:
+            if self._loader._pass is self:
+                self._loader._pass = None
+            raise
+
+    def _next(self) -> Any:
+        _, indices = next(self._order)
         listeners = events.loader_step.listeners
         began = time.perf_counter() if listeners else 0.0
         batch = self._fetch(indices)

@@ -47,6 +47,7 @@ class FromStream:
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool
     ) -> None:
+        self.dataset = dataset
         self.source = iter(dataset)
         self.batched = batched
         self.collate_fn = collate_fn

@@ -9,6 +9,7 @@ Source: https://docs.pytorch.org/docs/2.13/data.html#multi-process-data-loading
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import pickle
 import queue
@@ -16,6 +17,7 @@ import random
 import sys
 import threading
 import traceback
+from collections import deque
 from dataclasses import dataclass
 from multiprocessing import connection, reduction
 from typing import Any
@@ -27,7 +29,9 @@ from torchlab._core.generator import Generator, default_generator
 from torchlab.utils.data import graph_settings
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from torchlab.utils.data.fetch import FromMap, FromStream
+from torchlab.utils.data.state import capture, dataset_state, restore, taken_up
 
+STATE = "state"  # tell where you were after so many batches
 RESUME = "resume"  # begin again: a new pass of a loader with persistent workers
 
 
@@ -115,6 +119,8 @@ class Work:
     drop_last: bool
     init_fn: Any
     shared_seed: int | None
+    ahead: int = 0  # how many batches are got at most before the first of them is given out
+    saved: Any = None  # where this worker was in the pass that is taken up
 
     def seed(self) -> None:
         """Random numbers of its own for every worker, as PyTorch seeds them."""
@@ -141,6 +147,56 @@ class Work:
         if self.streams:
             return FromStream(self.dataset, self.batched, self.collate_fn, self.drop_last)
         return FromMap(self.dataset, self.batched, self.collate_fn)
+
+
+class _Pass:
+    """A worker's pass, and where it was after each of the batches that it has got ahead."""
+
+    def __init__(self, task: Work) -> None:
+        self.task = task
+        saved, task.saved = task.saved, None
+        if saved is not None and saved["start"] is not None:
+            restore(saved["start"], [])
+        self.start = capture([])
+        self.done = 0
+        self.history: deque[tuple[int, Any, bytes, bool]] = deque(maxlen=task.ahead + 1)
+        if saved is None:
+            self.fetch = task.fetcher()
+        else:
+            self.fetch = taken_up(task.fetcher, task.dataset, saved["dataset"], saved["ended"])
+            for indices in saved["past"]:
+                with contextlib.suppress(Exception):  # the loader has told of it
+                    self.fetch(indices)
+            self.done = saved["given"]
+            if saved["now"] is not None:
+                restore(saved["now"], [])
+        self._remember()
+
+    def _remember(self) -> None:
+        # Pickled, since a dataset may go on with the object that it has given.
+        told = pickle.dumps(dataset_state(self.fetch))
+        ended = getattr(self.fetch, "ended", False)
+        self.history.append((self.done, capture([]), told, ended))
+
+    def __call__(self, indices: Any) -> Any:
+        try:
+            return self.fetch(indices)
+        finally:
+            self.done += 1
+            self._remember()
+
+    def state(self, given: int) -> dict[str, Any]:
+        """Where the pass was after `given` batches."""
+        for done, now, told, ended in self.history:
+            if done == given:
+                return {
+                    "start": self.start,
+                    "now": now,
+                    "given": given,
+                    "dataset": pickle.loads(told),
+                    "ended": ended,
+                }
+        raise AssertionError(f"no account of batch {given}")
 
 
 class _Sender:
@@ -176,7 +232,8 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
         end.close()
     where = f"in DataLoader worker process {task.number}"
     sender = _Sender(results)
-    fetch, failure = None, None
+    fetch: Any = None
+    failure = None
     try:
         threads.set_num_threads(1)
         task.seed()
@@ -185,7 +242,7 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
             graph_settings.apply_sharding(task.dataset, task.workers, task.number)
         if task.init_fn is not None:
             task.init_fn(task.number)
-        fetch = task.fetcher()
+        fetch = _Pass(task)
     except Exception:
         failure = Failure(where)
     parent: Any = multiprocessing.parent_process()
@@ -199,14 +256,16 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
                 sender.send(RESUME, None, where)
                 failure = None
                 try:
-                    fetch = task.fetcher()
+                    fetch = _Pass(task)
                 except Exception:
                     failure = Failure(where)
+                continue
+            if message[0] == STATE:
+                sender.send(STATE, failure or fetch.state(message[1]), where)
                 continue
             number, indices = message
             result: Any = failure
             if failure is None:
-                assert fetch is not None
                 try:
                     result = fetch(indices)
                 except StopIteration:
@@ -219,4 +278,4 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
         pass  # the loader is gone, or about to end
 
 
-__all__ = ["RESUME", "Ended", "Failure", "Work", "WorkerInfo", "get_worker_info", "work"]
+__all__ = ["RESUME", "STATE", "Ended", "Failure", "Work", "WorkerInfo", "get_worker_info", "work"]

@@ -14,6 +14,7 @@ import os
 import signal
 import time
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from multiprocessing import connection
 from typing import Any
@@ -21,7 +22,8 @@ from typing import Any
 from torchlab import multiprocessing as mp
 from torchlab._core import events
 from torchlab.utils.data.sampler import drawn_seed
-from torchlab.utils.data.worker import RESUME, Ended, Failure, Work, work
+from torchlab.utils.data.state import Order, pack, unpack
+from torchlab.utils.data.worker import RESUME, STATE, Ended, Failure, Work, work
 
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
 
@@ -93,14 +95,19 @@ def _end(workers: list[_Worker], owner: int, patience: float = _PATIENCE) -> Non
 class WorkersIterator:
     """One pass over the batches; with persistent workers the same object for every pass."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, saved: Any = None) -> None:
         self._loader = loader
         context = loader.multiprocessing_context
         if context is None:
             context = mp.get_context()  # type: ignore[attr-defined]
-        shared_seed = loader._shared_seed()
-        base_seed = drawn_seed(loader.generator)
-        loader._shared_seed()  # PyTorch draws another one here and leaves it: the stream is its
+        if saved is None:
+            shared_seed = loader._shared_seed()
+            base_seed = drawn_seed(loader.generator)
+            loader._shared_seed()  # PyTorch draws another one here and leaves it: the stream is its
+        else:
+            shared_seed, base_seed = saved["shared_seed"], saved["base_seed"]
+        order = Order(loader, saved and saved["order"])
+        parts = _parts(loader, saved, order)
         self._workers: list[_Worker] = []
         self._finalizer = weakref.finalize(self, _end, self._workers, os.getpid())
         for i in range(loader.num_workers):
@@ -115,9 +122,11 @@ class WorkersIterator:
                 drop_last=loader.drop_last,
                 init_fn=loader.worker_init_fn,
                 shared_seed=shared_seed,
+                ahead=loader.prefetch_factor * loader.num_workers,
+                saved=parts[i],
             )
             self._workers.append(_Worker(context, task, self._workers))
-        self._begin()
+        self._begin(Progress(self, order, base_seed, shared_seed, saved))
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -127,28 +136,31 @@ class WorkersIterator:
 
     def restart(self) -> None:
         """Begin a new pass with the same workers."""
-        message = RESUME, self._loader._shared_seed()
+        shared_seed = self._loader._shared_seed()
         for w in self._workers:
-            w.ask(message)
+            w.ask((RESUME, shared_seed))
             w.active, w.asked = True, 0
         waiting = set(self._workers)
         while waiting:  # what is left of the pass before comes first
             w, number, _ = self._receive()
             if number == RESUME:
                 waiting.discard(w)
-        self._begin()
+        progress = Progress(self, Order(self._loader), self._progress.base_seed, shared_seed)
+        progress.seeded = False  # the workers' random numbers go on
+        self._begin(progress)
 
-    def _begin(self) -> None:
+    def _begin(self, progress: Progress) -> None:
         loader = self._loader
-        self._order = iter(
-            loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
-        )
+        self._progress = loader._pass = progress
+        self._order = progress.order
         self._sent = 0  # requests so far
         self._due = 0  # the request whose answer is given out next
-        self._open: dict[int, Any] = {}  # request → its worker, then (answer,)
-        self._sizes: dict[int, int] = {}
-        self._count = 0
+        self._open: dict[int, Any] = {}  # request → its worker, then (answer, its worker)
+        self._asked = progress.asked
+        self._early: deque[int] = deque()  # answers that came while states were waited for
         self._turn = itertools.cycle(self._workers)
+        for _ in range(progress.turn):
+            next(self._turn)
         for _ in range(loader.prefetch_factor * len(self._workers)):
             self._ask()
 
@@ -161,13 +173,13 @@ class WorkersIterator:
         else:
             return
         try:
-            indices = next(self._order)
+            place, indices = next(self._order)
         except StopIteration:
             return
         w.ask((self._sent, indices))
         w.asked += 1
         self._open[self._sent] = w
-        self._sizes[self._sent] = len(indices) if isinstance(indices, list) else 1
+        self._asked[self._sent] = (place, indices)
         self._sent += 1
 
     def _receive(self) -> tuple[_Worker, Any, Any]:
@@ -202,14 +214,17 @@ class WorkersIterator:
         listeners = events.loader_step.listeners
         began = time.perf_counter() if listeners else 0.0
         number, batch = self._next()
-        size = self._sizes.pop(number)
+        indices = self._asked.pop(number)[1]
+        if type(batch) is Failure:
+            batch.reraise()
         if listeners:
             events.loader_step.emit(
-                index=self._count, size=size, seconds=time.perf_counter() - began
+                index=self._progress.count - 1,
+                size=len(indices) if isinstance(indices, list) else 1,
+                seconds=time.perf_counter() - began,
             )
-        self._count += 1
         if self._loader._streams:
-            self._loader._warn_length(self._count)
+            self._loader._warn_length(self._progress.count)
         return batch
 
     def _next(self) -> tuple[int, Any]:
@@ -217,29 +232,133 @@ class WorkersIterator:
             while self._due < self._sent and self._due not in self._open:
                 self._due += 1  # given out already, or a stream had no more
             if self._due == self._sent:
+                if self._loader._pass is self._progress:
+                    self._loader._pass = None
                 if not self._loader.persistent_workers:
                     self._finalizer()
                 raise StopIteration
-            found = self._open[self._due]
-            if type(found) is tuple:
-                return self._give(self._due, found[0])
-            w, number, answer = self._receive()
-            w.asked -= 1
-            if type(answer) is Ended:
-                w.active = False
-                del self._open[number]
-                self._ask()
-            elif number == self._due or not self._loader.in_order:
-                return self._give(number, answer)
-            else:
-                self._open[number] = (answer,)
+            if self._early and not self._loader.in_order:
+                return self._give(self._early.popleft())
+            if type(self._open[self._due]) is tuple:
+                return self._give(self._due)
+            number = self._take(*self._receive())
+            if number is not None and not self._loader.in_order:
+                return self._give(number)
 
-    def _give(self, number: int, answer: Any) -> tuple[int, Any]:
-        del self._open[number]
+    def _take(self, w: _Worker, number: int, answer: Any) -> int | None:
+        """Keep an answer until it is its turn. None if there is none: a stream has ended."""
+        w.asked -= 1
+        if type(answer) is Ended:
+            w.active = False
+            del self._open[number], self._asked[number]
+            self._ask()
+            return None
+        self._open[number] = (answer, w)
+        return number
+
+    def _give(self, number: int) -> tuple[int, Any]:
+        answer, w = self._open.pop(number)
+        self._progress.count += 1
+        self._progress.given[w.number] += 1
+        self._progress.turn = (w.number + 1) % len(self._workers)
         self._ask()
-        if type(answer) is Failure:
-            answer.reraise()
         return number, answer
+
+    def states(self) -> list[Any] | None:
+        """Where each worker was after the last of its batches that was given out; None if they are
+        gone."""
+        if not self._finalizer.alive:
+            return None
+        for w in self._workers:
+            w.ask((STATE, self._progress.given[w.number]))
+        found: list[Any] = [None] * len(self._workers)
+        for _ in self._workers:
+            while True:
+                w, number, answer = self._receive()
+                if number == STATE:
+                    break
+                kept = self._take(w, number, answer)
+                if kept is not None and not self._loader.in_order:
+                    self._early.append(kept)
+            if type(answer) is Failure:
+                answer.reraise()
+            answer["start"], answer["now"] = pack(answer["start"]), pack(answer["now"])
+            found[w.number] = answer
+        return found
+
+
+class Progress:
+    """How far a pass is. It outlives the iterator, and does not keep it."""
+
+    def __init__(
+        self,
+        iterator: WorkersIterator,
+        order: Order,
+        base_seed: int,
+        shared_seed: int | None,
+        saved: Any = None,
+    ) -> None:
+        self.iterator = weakref.ref(iterator)
+        self.loader_streams = iterator._loader._streams
+        self.in_order = iterator._loader.in_order
+        self.order = order
+        self.base_seed = base_seed
+        self.shared_seed = shared_seed
+        self.asked: dict[int, tuple[int, Any]] = {}  # what was asked for and not given
+        self.seeded = True  # whether the workers began with their seeds
+        self.count = 0
+        self.turn = 0
+        self.given = [0] * iterator._loader.num_workers
+        if saved is not None:
+            self.count, self.turn = saved["given"], saved["turn"]
+            self.given = list(saved["worker_given"])
+            self.seeded = saved["seeded"]
+
+    def state(self) -> dict[str, Any]:
+        """Where the pass is."""
+        iterator = self.iterator()
+        found = None if iterator is None else iterator.states()
+        again = self.seeded and (
+            self.loader_streams or (self.in_order and self.order.owner is None)
+        )
+        if found is None and not again:
+            raise RuntimeError(
+                "DataLoader.state_dict: the workers of the unfinished pass are gone, and what they"
+                " did cannot be repeated (workers that stay, in_order=False, or a sampler with a"
+                " state of its own); call it while the iterator is there"
+            )
+        return {
+            "given": self.count,
+            "order": self.order.state(list(self.asked.values())),
+            "shared_seed": self.shared_seed,
+            "base_seed": self.base_seed,
+            "seeded": self.seeded,
+            "turn": self.turn,
+            "worker_given": list(self.given),
+            "workers": found,
+        }
+
+
+def _parts(loader: Any, saved: Any, order: Order) -> list[Any]:
+    """For each worker where it was in the pass that is taken up, and what it has to read again."""
+    n = loader.num_workers
+    if saved is None:
+        return [None] * n
+    past = [] if loader._streams else order.replay(saved["order"])
+    parts = []
+    for i in range(n):
+        given = saved["worker_given"][i]
+        told = None if saved["workers"] is None else saved["workers"][i]
+        again: list[Any] = []
+        if loader._streams and (told is None or (told["dataset"] is None and not told["ended"])):
+            again = [[None] * (loader.batch_size or 1)] * given
+        elif told is None:
+            again = past[i::n]
+        part: dict[str, Any] = {"start": None, "now": None, "dataset": None, "ended": False}
+        part |= told or {}
+        part["start"], part["now"] = unpack(part["start"]), unpack(part["now"])
+        parts.append(part | {"past": again, "given": given})
+    return parts
 
 
 __all__ = ["WorkersIterator"]

@@ -18,32 +18,32 @@ def _positive(name: str, factor: float) -> None:
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
     """0 is black, 1 the image itself."""
-    _positive("brightness_factor", brightness_factor)
     if is_tensor(img):
+        _positive("brightness_factor", brightness_factor)
         return _tensor_colour.brightness(img, brightness_factor)
     return _pil.enhance("Brightness", img, brightness_factor)
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
     """0 is the mean gray, 1 the image itself."""
-    _positive("contrast_factor", contrast_factor)
     if is_tensor(img):
+        _positive("contrast_factor", contrast_factor)
         return _tensor_colour.contrast(img, contrast_factor)
     return _pil.enhance("Contrast", img, contrast_factor)
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
     """0 is black and white, 1 the image itself."""
-    _positive("saturation_factor", saturation_factor)
     if is_tensor(img):
+        _positive("saturation_factor", saturation_factor)
         return _tensor_colour.saturation(img, saturation_factor)
     return _pil.enhance("Color", img, saturation_factor)
 
 
 def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
     """0 is smoothed, 1 the image itself."""
-    _positive("sharpness_factor", sharpness_factor)
     if is_tensor(img):
+        _positive("sharpness_factor", sharpness_factor)
         return _tensor_colour.sharpness(img, sharpness_factor)
     return _pil.enhance("Sharpness", img, sharpness_factor)
 

@@ -85,7 +85,9 @@ def _mode(array: np.ndarray[Any, Any], mode: str | None, channels: int) -> str:
     if channels == 1:
         expected = _ONE_CHANNEL.get(kind)
         if mode is not None and mode != expected:
-            raise ValueError(f"Incorrect mode ({mode}) supplied for input type {kind}. Should be {expected}")
+            raise ValueError(
+                f"Incorrect mode ({mode}) supplied for input type {kind}. Should be {expected}"
+            )
         if expected is None:
             raise TypeError(f"Input type {kind} is not supported")
         return expected
@@ -113,7 +115,9 @@ def convert_image_dtype(image: Tensor, dtype: Any = dt.float32) -> Tensor:
         if (image.dtype == dt.float32 and dtype in (dt.int32, dt.int64)) or (
             image.dtype == dt.float64 and dtype == dt.int64
         ):
-            raise RuntimeError(f"The cast from {image.dtype} to {dtype} cannot be performed safely.")
+            raise RuntimeError(
+                f"The cast from {image.dtype} to {dtype} cannot be performed safely."
+            )
         # The small number keeps 1.0 below the next value, so that all bins are equally wide.
         return (image * (high_out + 1.0 - 1e-3)).to(dtype)
     if dtype.is_floating_point:
@@ -139,7 +143,9 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
         for t in (aten.as_tensor(v, dtype=tensor.dtype, device=tensor.device) for v in (mean, std))
     )
     if (std == 0).any():
-        raise ValueError(f"std evaluated to zero after conversion to {tensor.dtype}: division by zero")
+        raise ValueError(
+            f"std evaluated to zero after conversion to {tensor.dtype}: division by zero"
+        )
     out = tensor if inplace else aten.clone(tensor)
     return out.sub_(mean).div_(std)
 

@@ -32,23 +32,19 @@ _PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetri
 
 def _edges(height: int, width: int, size: Any, longest: int | None) -> tuple[int, int]:
     """(height, width) after a resize to `size`: one number means the shorter edge."""
-    if size is not None and not isinstance(size, int) and len(size) == 2:
+    if not isinstance(size, int) and len(size) == 2:
         return int(size[0]), int(size[1])
     short, long = min(height, width), max(height, width)
-    if size is None:
-        assert longest is not None
-        new_short, new_long = int(longest * short / long), longest
-    else:
-        new_short = size if isinstance(size, int) else int(size[0])
-        new_long = int(new_short * long / short)
-        if longest is not None:
-            if longest <= new_short:
-                raise ValueError(
-                    f"max_size = {longest} must be strictly greater than the requested size for the"
-                    f" smaller edge size = {size}"
-                )
-            if new_long > longest:
-                new_short, new_long = int(longest * new_short / new_long), longest
+    new_short = size if isinstance(size, int) else int(size[0])
+    new_long = int(new_short * long / short)
+    if longest is not None:
+        if longest <= new_short:
+            raise ValueError(
+                f"max_size = {longest} must be strictly greater than the requested size for the"
+                f" smaller edge size = {size}"
+            )
+        if new_long > longest:
+            new_short, new_long = int(longest * new_short / new_long), longest
     return (new_long, new_short) if width <= height else (new_short, new_long)
 
 
@@ -61,8 +57,8 @@ def resize(
 ) -> Any:
     """The image in another size.
 
-    size: [height, width], or a number (also [number]) for the shorter edge; None with
-        `max_size`: the longer edge.
+    size: [height, width], or a number (also [number]) for the shorter edge.
+    max_size: the longer edge is cut down to it.
     antialias: for tensors with bilinear and bicubic: the average over what shrinks to one pixel.
         Pillow does it always.
     """
@@ -75,8 +71,7 @@ def resize(
                 "max_size should only be passed if size specifies the length of the smaller edge"
             )
     elif size is None:
-        if max_size is None:
-            raise ValueError("max_size must be an integer when size is None")
+        raise ValueError("resize: size must be an int or a sequence, got None")
     elif not isinstance(size, int):
         raise TypeError(f"Size should be int or sequence. Got {type(size)}")
     tensor = is_tensor(img)
@@ -101,7 +96,9 @@ def _sides(padding: Any) -> tuple[int, int, int, int]:
         return (*padding, *padding)
     if len(padding) == 4:
         return tuple(padding)
-    raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple")
+    raise ValueError(
+        f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple"
+    )
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
@@ -122,14 +119,16 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     left, top, right, bottom = sides
     height, width = img.shape[-2:]
     if padding_mode == "constant":
-        if isinstance(fill, (list, tuple)):
-            if len(fill) != 1:
-                raise ValueError(f"pad: a tensor image takes one number as fill, got {fill}")
-            fill = fill[0]
+        if fill is not None and not isinstance(fill, (int, float)):
+            raise TypeError(f"pad: a tensor image takes one number as fill, got {fill}")
         return aten.constant_pad_nd(img, (left, right, top, bottom), fill or 0)
     if padding_mode == "reflect" and (max(left, right) >= width or max(top, bottom) >= height):
         raise RuntimeError(
             f"pad: reflection needs a padding below the image's size {(height, width)}, got {sides}"
+        )
+    if padding_mode == "symmetric" and (max(left, right) > width or max(top, bottom) > height):
+        raise IndexError(
+            f"pad: the mirror image is not larger than the image {(height, width)}, got {sides}"
         )
     # The border is a choice of rows and columns, exact for every type.
     rows = _line(height, top, bottom, padding_mode)
@@ -366,7 +365,9 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     sizes = _two(kernel_size, "kernel_size", int)
     for size in sizes:
         if size % 2 == 0 or size < 0:
-            raise ValueError(f"kernel_size should have odd and positive integers. Got {kernel_size}")
+            raise ValueError(
+                f"kernel_size should have odd and positive integers. Got {kernel_size}"
+            )
     if sigma is None:
         sigma = [size * 0.15 + 0.35 for size in sizes]
     sigmas = [float(s) for s in _two(sigma, "sigma", float)]

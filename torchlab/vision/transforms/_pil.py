@@ -59,7 +59,9 @@ def pad(img: Any, sides: Sequence[int], fill: Any, mode: str) -> Any:
     return out
 
 
-def transform(img: Any, kind: int, numbers: Sequence[float], mode: InterpolationMode, fill: Any) -> Any:
+def transform(
+    img: Any, kind: int, numbers: Sequence[float], mode: InterpolationMode, fill: Any
+) -> Any:
     return img.transform(
         img.size, kind, tuple(numbers), pillow_number(mode), fillcolor=fill_of(img, fill)
     )

@@ -25,16 +25,17 @@ def blend(a: Tensor, b: Tensor, ratio: float) -> Tensor:
 
 def gray(img: Tensor, num_output_channels: int = 1) -> Tensor:
     if img.ndim < 3:
-        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
+        raise TypeError(
+            f"Input image tensor should have at least 3 dimensions, but found {img.ndim}"
+        )
     assert_channels(img, (1, 3))
     if num_output_channels not in (1, 3):
         raise ValueError(f"num_output_channels should be either 1 or 3, got {num_output_channels}")
-    if img.shape[-3] == 3:
-        r, g, b = aten.unbind(img, -3)
-        # The weights of ITU-R BT.601.
-        img = aten.unsqueeze((0.2989 * r + 0.587 * g + 0.114 * b).to(img.dtype), -3)
-    else:
-        img = aten.clone(img)
+    if img.shape[-3] == 1:
+        return aten.clone(img)
+    r, g, b = aten.unbind(img, -3)
+    # The weights of ITU-R BT.601.
+    img = aten.unsqueeze((0.2989 * r + 0.587 * g + 0.114 * b).to(img.dtype), -3)
     return img.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else img
 
 
@@ -131,7 +132,9 @@ def posterize(img: Tensor, bits: int) -> Tensor:
 def solarize(img: Tensor, threshold: float) -> Tensor:
     assert_channels(img, (1, 3))
     if threshold > max_value(img.dtype):
-        raise TypeError(f"Threshold should be less than bound of img, got {threshold} for {img.dtype}")
+        raise TypeError(
+            f"Threshold should be less than bound of img, got {threshold} for {img.dtype}"
+        )
     return aten.where(img >= threshold, invert(img), img)
 
 

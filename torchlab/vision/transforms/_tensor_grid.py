@@ -52,6 +52,11 @@ def resize(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tens
 def sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
     """The image where `grid` (1, H, W, 2) points; `fill` where that is outside."""
     batch = to_batch(img, grid.dtype)
+    if isinstance(fill, (list, tuple)) and len(fill) not in (1, batch.shape[1]):
+        raise ValueError(
+            "The number of elements in 'fill' cannot broadcast to match the number of channels of"
+            f" the image ({len(fill)} != {batch.shape[1]})"
+        )
     grid = grid.expand(batch.shape[0], *grid.shape[1:])
     if fill is None:
         out = F.grid_sample(batch, grid, mode=mode, padding_mode="zeros", align_corners=False)
@@ -143,9 +148,7 @@ def gaussian_blur(img: Tensor, kernel_size: Sequence[int], sigma: Sequence[float
     batch = to_batch(img, kind)
     padded = F.pad(batch, (kx // 2, kx // 2, ky // 2, ky // 2), mode="reflect")
     channels = batch.shape[1]
-    return from_batch(
-        F.conv2d(padded, weights.expand(channels, 1, ky, kx), groups=channels), img
-    )
+    return from_batch(F.conv2d(padded, weights.expand(channels, 1, ky, kx), groups=channels), img)
 
 
 def inverse_affine_matrix(

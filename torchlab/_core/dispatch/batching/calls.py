@@ -14,7 +14,6 @@ from torchlab._core.dispatch.batches import (
     RULES,
     batched,
     front,
-    held,
     is_batched,
     one_by_one,
     size_of,
@@ -71,10 +70,6 @@ class Call:
     def tensors(self) -> list[str]:
         """The names of the arguments that are tensors."""
         return [n for n, i in self.names.items() if isinstance(self.args[i], Tensor)]
-
-    def batched_tensors(self) -> list[str]:
-        """The names of the arguments with a hidden dimension."""
-        return [n for n in self.names if self.has(n)]
 
     def only(self, name: str) -> bool:
         """Whether this is the only tensor with a hidden dimension."""
@@ -144,5 +139,5 @@ def aligned(c: Call, names: Iterable[str], cores: dict[str, int] | None = None) 
 
 
 __all__ = [
-    "Call", "aligned", "each", "held", "padded", "rule", "wrap_dim",
+    "Call", "aligned", "each", "padded", "rule", "wrap_dim",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch.batching.calls import Call, each, rule
+from torchlab._core.dispatch.batching.calls import Call, rule
 from torchlab._core.dispatch.levels import mapped
 from torchlab._core.dispatch.registry import aten
 
@@ -218,8 +218,7 @@ def batch_norm_eval(c: Call) -> Any:
 
 @rule("_batch_norm_backward")
 def batch_norm_backward(c: Call) -> Any:
-    made = _per_channel(c, ("grad_out", "input"), ("mean", "rstd", "weight"))
-    return made
+    return _per_channel(c, ("grad_out", "input"), ("mean", "rstd", "weight"))
 
 
 @rule("native_group_norm")
@@ -272,12 +271,10 @@ def layer_norm_backward(c: Call) -> Any:
     into = dw = db = none
     if mask[0]:
         scaled = g if weight is None else aten.mul(g, weight)
-        plain = c.op.core
         inner = Call(
             c.op, (scaled, x, c.raw("normalized_shape"), c.raw("mean"), c.raw("rstd"), None,
                    (True, False, False)), c.level,
         )  # fmt: skip
-        del plain
         into = inner.wrap(inner.call(
             grad_out=inner.full("grad_out"), input=inner.full("input"),
             mean=inner.full("mean"), rstd=inner.full("rstd"),
@@ -290,6 +287,3 @@ def layer_norm_backward(c: Call) -> Any:
     if mask[2]:
         db = aten.sum(g, dims) if dims else g
     return (into, dw, db)
-
-
-_ = each

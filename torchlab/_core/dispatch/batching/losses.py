@@ -78,8 +78,6 @@ def nll_backward(c: Call) -> Any:
         g = aten.div(g, c.raw("total_weight"))
     if c.raw("reduction") != _NONE:
         g = aten.expand(g, tuple(c.raw("target")._a.shape))
-    total = c.filled(c.raw("total_weight"))
-    del total
     given = Call(c.op, tuple(
         g if n == "grad_output" else c.args[i] for n, i in c.names.items()
     ), c.level)  # fmt: skip

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch.batches import batched, declared
 from torchlab._core.dispatch.batching.calls import Call, padded, rule, wrap_dim
-from torchlab._core.dispatch.levels import again
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.layout import broadcast_shapes
 from torchlab._core.tensor import Tensor
@@ -92,12 +90,9 @@ def take(c: Call) -> Any:
 # ---- index ---------------------------------------------------------------------------------------
 
 
-def _plan(c: Call, rank: int, source: bool) -> tuple[list[Any], tuple[int, ...], int] | None:
+def _plan(c: Call) -> tuple[list[Any], tuple[int, ...], int] | None:
     """(indices for a tensor whose hidden dimension is first, shape of what they pick, where that
-    stands in the result after the hidden dimension); None if the loop has to do it.
-
-    source: whether the tensor indexed is batched (else one index in front is left out).
-    """
+    stands in the result after the hidden dimension); None if the loop has to do it."""
     indices = list(c.raw("indices"))
     tensors = [x for x in indices if x is not None]
     if not tensors or any(x._k.dtype in (dt.bool_, dt.uint8) for x in tensors):
@@ -124,10 +119,9 @@ def _plan(c: Call, rank: int, source: bool) -> tuple[list[Any], tuple[int, ...],
 
 @rule("index.Tensor")
 def index(c: Call) -> Any:
-    rank = c.rank("self")
     if not c.has("self"):
         return _index_shared(c)
-    plan = _plan(c, rank, True)
+    plan = _plan(c)
     if plan is None:
         return c.loop()
     indices, picked, place = plan
@@ -142,7 +136,7 @@ def index(c: Call) -> Any:
 
 def _index_shared(c: Call) -> Any:
     """Batched indices into a tensor that all share."""
-    plan = _plan(c, c.rank("self"), False)
+    plan = _plan(c)
     if plan is None:
         return c.loop()
     indices, _, place = plan
@@ -152,7 +146,7 @@ def _index_shared(c: Call) -> Any:
 @rule("index_put")
 def index_put(c: Call) -> Any:
     rank = c.rank("self")
-    plan = _plan(c, rank, True)
+    plan = _plan(c)
     if plan is None:
         return c.loop()
     indices, picked, place = plan
@@ -215,6 +209,3 @@ def embedding_backward(c: Call) -> Any:
         num_weights=count * c.n,
     )
     return c.wrap(aten.unflatten(made, 0, (c.n, count)))
-
-
-__all__ = ["again", "batched", "declared"]
