@@ -112,10 +112,22 @@ alias("concat", "cat")
 alias("concatenate", "cat")
 
 
+def _stacked_strides(arrays: Any, dim: int, shape: tuple[int, ...]) -> Any:
+    """The strides of the stack if those of `cat` along `dim` are channels_last: PyTorch stacks by
+    that and a split of the dimension, save along a new last one. None: contiguous."""
+    own = arrays[0].shape
+    if len(own) not in (4, 5) or dim == len(own):
+        return None
+    joined = (*own[:dim], own[dim] * len(arrays), *own[dim + 1 :])
+    strides = _format(arrays, joined)
+    return None if strides is None else layout.view_strides(joined, strides, shape)
+
+
 def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     shape = arrays[0].shape
     dim = layout.wrap_dim(dim, len(shape) + 1)
-    return MetaArray((*shape[:dim], len(arrays), *shape[dim:]), _common(arrays))
+    made = (*shape[:dim], len(arrays), *shape[dim:])
+    return MetaArray(made, _common(arrays), _stacked_strides(arrays, dim, made))
 
 
 @op(
@@ -132,7 +144,7 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape, dtype = arrays[0].shape, arrays[0].dtype
-    if dim == 0 and xp is np and arrays[0].size < 4096:
+    if dim == 0 and xp is np and arrays[0].size < 4096 and arrays[0].ndim < 4:
         for a in arrays:
             if a.dtype is not dtype:
                 break
@@ -150,6 +162,8 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     dim = layout.wrap_dim(dim, len(shape) + 1)
     dtype = _common(arrays)
     r = xp.empty((*shape[:dim], len(arrays), *shape[dim:]), dtype)
+    if (strides := _stacked_strides(arrays, dim, r.shape)) is not None:
+        r = in_order(xp, r, strides)
     lead = (slice(None),) * dim
     for i, a in enumerate(arrays):
         r[(*lead, i)] = a

@@ -145,7 +145,7 @@ class Order:
         sampler = loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
         self.streams = loader._streams
         self.generators = generators_of(loader)
-        self.owner = next((s for s in (sampler, loader.sampler) if stateful(s)), None)
+        self.owner: Any = next((s for s in (sampler, loader.sampler) if stateful(s)), None)
         self.held: deque[tuple[int, Any]] = deque()
         self.taken = 0
         self.first: Randomness | None = None

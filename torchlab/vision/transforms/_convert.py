@@ -136,7 +136,8 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
         raise TypeError(f"Input tensor should be a float tensor. Got {tensor.dtype}.")
     if tensor.ndim < 3:
         raise ValueError(
-            f"Expected tensor to be a tensor image of size (..., C, H, W). Got {tuple(tensor.shape)}"
+            "Expected tensor to be a tensor image of size (..., C, H, W). Got"
+            f" {tuple(tensor.shape)}"
         )
     mean, std = (
         aten.reshape(t, (-1, 1, 1)) if t.ndim == 1 else t

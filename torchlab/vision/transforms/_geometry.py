@@ -27,7 +27,7 @@ from torchlab.vision.transforms._image import (
 
 _RESIZES = ("nearest", "nearest-exact", "bilinear", "bicubic")
 _SAMPLES = ("nearest", "bilinear")
-_PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
+_PADS = ("constant", "edge", "reflect", "symmetric")
 
 
 def _edges(height: int, width: int, size: Any, longest: int | None) -> tuple[int, int]:

@@ -20,6 +20,7 @@ def _wide(img: Tensor) -> Tensor:
 
 def blend(a: Tensor, b: Tensor, ratio: float) -> Tensor:
     """ratio * a + (1 - ratio) * b within the range of a's type."""
+    ratio = float(ratio)  # an int would keep bytes, and overflow
     return aten.clamp(ratio * a + (1.0 - ratio) * b, 0, max_value(a.dtype)).to(a.dtype)
 
 

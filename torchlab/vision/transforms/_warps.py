@@ -255,15 +255,15 @@ class GaussianBlur(nn.Module):
 
 
 def _both(x: Any, name: str) -> list[float]:
-    if not isinstance(x, (numbers.Number, Sequence)):
+    if not isinstance(x, (float, Sequence)):
         raise TypeError(f"{name} should be float or a sequence of floats. Got {type(x)}")
-    values = [x, x] if isinstance(x, numbers.Number) else list(x)  # type: ignore[arg-type]
+    values = [x, x] if isinstance(x, float) else list(x)
     values = values * 2 if len(values) == 1 else values
     if len(values) != 2:
         raise ValueError(f"If {name} is a sequence its length should be 2. Got {len(values)}")
-    if not all(isinstance(v, numbers.Number) for v in values):
+    if not all(isinstance(v, float) for v in values):
         raise TypeError(f"{name} should be a sequence of floats. Got {values}")
-    return [float(v) for v in values]  # type: ignore[arg-type]
+    return values
 
 
 class ElasticTransform(nn.Module):
@@ -292,7 +292,7 @@ class ElasticTransform(nn.Module):
             if sigma[i] > 0.0:
                 width = int(8 * sigma[i] + 1)
                 d = F.gaussian_blur(d, width + 1 - width % 2, sigma)
-            moves.append(d * alpha[i] / size[i])
+            moves.append(d * alpha[i] / size[1 - i])
         return aten.permute(aten.cat(moves, 1), (0, 2, 3, 1))
 
     def forward(self, tensor: Any) -> Any:
