@@ -37,7 +37,7 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        if modes.overriding(given):
+        if any(not modes.is_exotic(x) for x in modes.overriding(given)):
             return modes.ask_functions(self, given, args, kwargs)
         if self._face is not None:
             return self._face(*args, **kwargs)

@@ -315,6 +315,7 @@ class CustomOpDef:
                 return tuple(_flatten(results, spread))
 
         Generated.__name__ = f"GeneratedBackwardFor_{self._namespace}_{self._name}_default"
+        Generated._backward_cls.__name__ = f"{Generated.__name__}Backward"
         output = Generated.apply(*flat)
         return list(output) if shape[0] is list else output
 

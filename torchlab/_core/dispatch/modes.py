@@ -187,8 +187,8 @@ def odd(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
     `__torch_function__`, or an argument of the wrong type."""
     handlers = overriding(args)
     if handlers:
-        for x in sorted(handlers, key=_is_exotic):
-            if _is_exotic(x):  # Note [Exotic tensors]
+        for x in sorted(handlers, key=is_exotic):
+            if is_exotic(x):  # Note [Exotic tensors]
                 return exotic_call[0](op, args)
             func = method_of(op) if method else op.function
             r = type(x).__torch_function__(
@@ -245,9 +245,9 @@ def _without_functions(op: Any, args: tuple[Any, ...]) -> Any:
 def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of Python's own with no plain tensor in the first place: ask the handlers of the
     arguments' classes. NotImplemented if there are none."""
-    handlers = [x for x in overriding(args) if not _is_exotic(x)]
+    handlers = [x for x in overriding(args) if not is_exotic(x)]
     if not handlers:
-        if args and _is_exotic(args[0]) and not face.out:
+        if args and is_exotic(args[0]) and not face.out:
             return exotic_call[1](face.name, args, kwargs)
         return maker_told[0](face, args, kwargs)
     types = tuple({type(y): None for y in handlers})
@@ -264,7 +264,7 @@ def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 exotic_call: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
 
 
-def _is_exotic(x: Any) -> bool:
+def is_exotic(x: Any) -> bool:
     return getattr(type(x), "_exotic", False)
 
 
@@ -290,7 +290,7 @@ def overriding(args: Any) -> list[Any]:
                 continue
             if handler is disabled_function:
                 continue
-            if TLS.subclasses_off and not _is_exotic(y):
+            if TLS.subclasses_off and not is_exotic(y):
                 continue
             if all(type(y) is not type(z) for z in found):
                 at = next(
@@ -320,7 +320,7 @@ def rewrap(result: Any, args: Any) -> Any:
             cls = type(x)
     if cls is Tensor or cls.__torch_function__ is disabled_function:  # type: ignore[attr-defined]
         return result
-    if _is_exotic(result) and result.strided:  # no class has both bits and a user's methods
+    if is_exotic(result) and result.strided:  # no class has both bits and a user's methods
         result = result.plain()
     if type(result) is Tensor:
         return as_subclass(result, cls)

@@ -38,3 +38,4 @@ from torchlab.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from torchlab.utils.data.shared_containers import SharedDict, SharedList

@@ -24,8 +24,8 @@ def _drop(
     block = min(block, *sizes)
     if block % 2 == 0:
         raise ValueError(
-            f"block size should be odd. Got {block} which is even. Maps of {list(sizes)} need an odd"
-            " block_size that they can hold"
+            f"block size should be odd. Got {block} which is even. Maps of {list(sizes)} need an"
+            " odd block_size that they can hold"
         )
     # `gamma` middles make as many dropped pixels as p of all would be
     area, places = 1, 1

@@ -229,7 +229,7 @@ def rotate(
     angle: float,
     interpolation: Any = InterpolationMode.NEAREST,
     expand: bool = False,
-    center: Sequence[int] | None = None,
+    center: Sequence[float] | None = None,
     fill: Any = None,
 ) -> Any:
     """The image turned by `angle` degrees, counter-clockwise.
@@ -274,7 +274,7 @@ def affine(
     shear: Any,
     interpolation: Any = InterpolationMode.NEAREST,
     fill: Any = None,
-    center: Sequence[int] | None = None,
+    center: Sequence[float] | None = None,
 ) -> Any:
     """The image scaled, sheared (x, y) and turned clockwise around `center` (by default the
     middle), then moved by `translate` (x, y) pixels. Angles in degrees."""

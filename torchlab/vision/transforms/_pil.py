@@ -51,7 +51,7 @@ def pad(img: Any, sides: Sequence[int], fill: Any, mode: str) -> Any:
         array = np.asarray(img.crop(cut) if min(sides) < 0 else img)
         widths = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))]
         widths += [(0, 0)] * (array.ndim - 2)
-        out = PIL.fromarray(np.pad(array, widths, mode=mode))
+        out = PIL.fromarray(np.pad(array, widths, mode=mode))  # type: ignore[call-overload]
     if palette is not None:
         if out.mode != "P":
             out = PIL.frombytes("P", out.size, np.asarray(out).tobytes())

@@ -61,7 +61,7 @@ def hue(img: Tensor, factor: float) -> Tensor:
     if get_dimensions(img)[0] == 1:
         return img
     h, s, v = _to_hsv(convert_image_dtype(img, dt.float32))
-    return convert_image_dtype(_to_rgb((h + factor) % 1.0, s, v), img.dtype)
+    return convert_image_dtype(_to_rgb(aten.remainder(h + factor, 1.0), s, v), img.dtype)
 
 
 def _to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
