@@ -39,15 +39,16 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     ),
     # 5: devices and processes stand below the modules that are spread over them
     _each(
-        "multiprocessing autograd func distributions amp cpu cuda xpu mps sim accelerator distributed"
+        "multiprocessing autograd func distributions amp "
+        "cpu cuda xpu mps sim accelerator distributed"
     ),
     # 6
-    _each("nn optim utils"),
+    _each("nn optim serialization utils"),
     # 7
     _each("fx"),
     # 8
     _each(
-        "serialization hub utils.model_zoo backends __config__ profiler _ops _decomp "
+        "hub utils.model_zoo backends __config__ profiler _ops _decomp "
         "utils.flop_counter library testing ao quantization"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions

@@ -123,8 +123,6 @@ def test_resize_takes_the_shorter_edge():
     assert F.resize(x, [12]).shape == (3, 12, 16)
     assert F.resize(x, 6, max_size=7).shape == (3, 5, 7)
     assert F.resize(x, [6, 8]) is x
-    halves = FLOATS.reshape(3, 3, 2, 4, 2)[:, :, 1, :, 1]
-    del halves
     twice = F.resize(x, [12, 16], InterpolationMode.NEAREST).numpy()
     np.testing.assert_array_equal(twice, FLOATS.repeat(2, 1).repeat(2, 2))
     pic = F.resize(PICTURE, [3, 5], InterpolationMode.BICUBIC)
@@ -144,9 +142,7 @@ def test_resize_with_antialias_is_pillows_of_floats():
 
 def test_quarter_turns():
     square = BYTES[:, :6, :6]
-    np.testing.assert_array_equal(
-        F.rotate(tensor(square), 90).numpy(), np.rot90(square, 1, (1, 2))
-    )
+    np.testing.assert_array_equal(F.rotate(tensor(square), 90).numpy(), np.rot90(square, 1, (1, 2)))
     turned = F.rotate(tensor(BYTES[:, :6, :6]), 180, expand=True)
     np.testing.assert_array_equal(turned.numpy(), square[:, ::-1, ::-1])
     pic = F.rotate(PICTURE, 30, fill=7)

@@ -278,8 +278,49 @@ for _name in (
     "_adaptive_avg_pool3d",
     "upsample_nearest2d",
     "upsample_nearest3d",
-    "upsample_bilinear2d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
 ):
     _pooling(_name)
+
+
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    """a·b + c, rounded once to float32: both products' codes are exact in float64."""
+    return (a.astype(np.float64) * b + c).astype(np.float32)
+
+
+def _between(old: int, new: int, scale: float | None, corners: bool) -> tuple[Any, ...]:
+    """Of each new position the two old ones it lies between, and their weights in float32."""
+    one, rows = np.float32(1), np.arange(new)
+    if corners:
+        step = np.float32(old - 1) / np.float32(new - 1) if new > 1 else np.float32(0)
+        at = (rows * np.float64(step)).astype(np.float32)
+    else:
+        step = np.float32(1 / scale) if scale else np.float32(old) / np.float32(new)
+        at = np.maximum((rows + 0.5) * np.float64(step) - 0.5, 0).astype(np.float32)
+    low = np.minimum(at.astype(np.int64), old - 1)
+    upper = (at - low).astype(np.float32)
+    return low, np.minimum(low + 1, old - 1), one - upper, upper
+
+
+@exotic(KEY, "upsample_bilinear2d")
+def upsample_bilinear2d(self: Any, size: Any, scales: Any, corners: bool) -> Any:
+    """The codes weighed along the rows, then the columns, in PyTorch's order of roundings: whole
+    results and halves often lie side by side."""
+    q = need_per_tensor(self, "upsample_bilinear2d")
+    codes = self._a.codes._a
+    a = codes.astype(np.float32)
+    up, down, h0, h1 = _between(a.shape[2], size[0], scales[0], corners)
+    left, right, w0, w1 = _between(a.shape[3], size[1], scales[1], corners)
+    h0, h1 = h0[:, None], h1[:, None]
+
+    def row(at: Any) -> Any:
+        lines = a[:, :, at]
+        return _fused(lines[..., left], w0, lines[..., right] * w1)
+
+    r = _fused(row(up), h0, row(down) * h1)
+    low, high = RANGES[self._k.dtype]
+    zero = np.float32(q.zero_point)
+    made = np.clip(np.rint(zero + (r - zero)), low, high)
+    return around(laid(made.astype(codes.dtype), self), q)
+

@@ -74,7 +74,7 @@ def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
     @op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         out=True,
-        tags=("out_same_dtype",),
+        tags=("out_same_dtype", "real_gradient"),
         doc=doc,
         vjp={"self": "gather_backward(g0, self.shape, dim, result1)"},
         meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)),

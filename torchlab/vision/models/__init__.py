@@ -15,13 +15,14 @@ from torchlab.vision.models import (
     densenet as _densenet,
 )
 from torchlab.vision.models import (
-    efficientnet as _efficientnet,
-)
-from torchlab.vision.models import (
+    detection,
     mobilenetv2,
     mobilenetv3,
     swin_transformer,
     vision_transformer,
+)
+from torchlab.vision.models import (
+    efficientnet as _efficientnet,
 )
 from torchlab.vision.models import (
     resnet as _resnet,
@@ -38,5 +39,5 @@ _PARTS = (
 for _part in _PARTS:
     globals().update({name: getattr(_part, name) for name in _part.__all__})
 
-__all__ = ["get_model", "get_model_builder", "list_models"]
+__all__ = ["detection", "get_model", "get_model_builder", "list_models"]
 __all__ += [name for part in _PARTS for name in part.__all__]

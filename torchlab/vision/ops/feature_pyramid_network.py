@@ -102,7 +102,7 @@ class FeaturePyramidNetwork(nn.Module):
 class LastLevelMaxPool(ExtraFPNBlock):
     """One more level, named "pool": every other pixel of the last."""
 
-    def forward(
+    def forward(  # type: ignore[override]  # torchvision's names of the arguments
         self, x: list[Tensor], y: list[Tensor], names: list[str]
     ) -> tuple[list[Tensor], list[str]]:
         pooled = F.max_pool2d(x[-1], kernel_size=1, stride=2, padding=0)

@@ -4,7 +4,12 @@ Source: https://docs.pytorch.org/vision/0.28/transforms.html
 """
 
 from torchlab.vision.transforms import autoaugment, functional, transforms
-from torchlab.vision.transforms.autoaugment import RandAugment, TrivialAugmentWide
+from torchlab.vision.transforms.autoaugment import (
+    AutoAugment,
+    AutoAugmentPolicy,
+    RandAugment,
+    TrivialAugmentWide,
+)
 from torchlab.vision.transforms.transforms import (
     CenterCrop,
     ColorJitter,
@@ -45,6 +50,8 @@ from torchlab.vision.transforms.transforms import (
 )
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "CenterCrop",
     "ColorJitter",
     "Compose",

@@ -88,8 +88,6 @@ def _sides(padding: Any) -> tuple[int, int, int, int]:
     """(left, top, right, bottom)."""
     if isinstance(padding, int):
         return (padding,) * 4
-    if not isinstance(padding, (list, tuple)):
-        raise TypeError(f"Got inappropriate padding arg: {padding!r}")
     if len(padding) == 1:
         return (padding[0],) * 4
     if len(padding) == 2:
@@ -109,6 +107,8 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     padding_mode: "constant" (`fill`), "edge", "reflect" (the edge once) or "symmetric" (twice).
     """
     tensor = is_tensor(img)
+    if not isinstance(padding, (int, list, tuple)):
+        raise TypeError(f"Got inappropriate padding arg: {padding!r}")
     if not isinstance(padding_mode, str):
         raise TypeError("Got inappropriate padding_mode arg")
     if padding_mode not in _PADS:

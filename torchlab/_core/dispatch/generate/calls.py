@@ -257,6 +257,12 @@ def _edges(op: Any) -> list[str]:
             lines.append(f"e_{t} = None if {t} is None else edge_of({t})")
         else:
             lines.append(f"e_{t} = " + _EDGE.format(t))
+    if "real_gradient" in op.tags:
+        lines += [
+            "if e_self is not None and self._k.dtype.is_complex and (not NOGRAD or TLS.grad):",
+            f'    raise RuntimeError("{op.name} does not support automatic differentiation for'
+            ' outputs with complex dtype.")',
+        ]
     return lines
 
 

@@ -100,7 +100,7 @@ class Matcher:
     worse than `low_threshold`, BETWEEN_THRESHOLDS where it is worse than `high_threshold`.
 
     `allow_low_quality_matches`: the best predictions of each true box keep their best match
-    however bad. ValueError for thresholds in the wrong order.
+    however bad. AssertionError for thresholds in the wrong order.
     """
 
     BELOW_LOW_THRESHOLD = -1

@@ -104,14 +104,14 @@ class RoIHeads(nn.Module):
     def subsample(self, labels: list[Tensor]) -> list[Tensor]:
         """The numbers of the proposals drawn from each image."""
         positive, negative = self.fg_bg_sampler(labels)
-        return [aten.where(p | n)[0] for p, n in zip(positive, negative, strict=True)]
+        return [aten.where(p + n > 0)[0] for p, n in zip(positive, negative, strict=True)]
 
     def add_gt_proposals(self, proposals: list[Tensor], gt_boxes: list[Tensor]) -> list[Tensor]:
         """The true boxes as further proposals: something right to learn from at the start."""
         return [aten.cat((p, t)) for p, t in zip(proposals, gt_boxes, strict=True)]
 
     def check_targets(self, targets: list[Target] | None) -> list[Target]:
-        """The targets. ValueError or AssertionError where they lack what the heads learn from."""
+        """The targets. ValueError where they lack what the heads learn from."""
         if targets is None:
             raise ValueError("targets should not be None")
         needed = ["boxes", "labels"] + ["masks"] * self.has_mask()
