@@ -159,6 +159,13 @@ kernel_launched = Topic("kernel_launched", "A compiled kernel runs. name: str.")
 loader_step = Topic(
     "loader_step", "The data loader delivered a batch. index: int; size: int; seconds: float."
 )
+loader_phase = Topic(
+    "loader_phase",
+    "A stretch of a data loader's work. phase: 'fetch' (samples are read), 'collate', 'idle' (a"
+    " worker has no request), 'queued' (a batch is ready and not taken) or 'wait' (the loop waits"
+    " for a batch); worker: int, None for the loader's process; batch: int; began, ended: float"
+    " (time.perf_counter).",
+)
 collective_begin = Topic(
     "collective_begin", "A collective starts. name: str; rank: int; nbytes: int."
 )

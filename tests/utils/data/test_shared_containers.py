@@ -101,7 +101,8 @@ class Lookup(D.Dataset):
     def __getitem__(self, i):
         before = dirty()
         count = sum(len(name) for name in self.names)
-        return count, dirty() - before
+        after = dirty()
+        return count, after - before, after
 
 
 def dirty():
@@ -110,7 +111,12 @@ def dirty():
         return sum(int(line.split()[1]) for line in file if line.startswith("Private_Dirty"))
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="needs Linux's smaps")
+LINUX = pytest.mark.skipif(
+    not os.path.exists("/proc/self/smaps_rollup"), reason="smaps are Linux's"
+)
+
+
+@LINUX
 def test_forked_workers_do_not_copy_it():
     names = [f"folder/of/images/{i:09d}.png" for i in range(300_000)]  # 24 MB
     grown = {}
@@ -120,3 +126,13 @@ def test_forked_workers_do_not_copy_it():
         assert answers[0][0] == sum(map(len, names))
         grown[kind] = answers[0][1]
     assert grown["plain"] > 15_000 and grown["shared"] < 1500
+
+
+@LINUX
+def test_spawned_workers_do_not_copy_it():
+    names = [f"folder/of/images/{i:09d}.png" for i in range(300_000)]
+    own = {}
+    for kind, made in (("plain", names), ("shared", D.SharedList(names))):
+        loader = D.DataLoader(Lookup(made), None, num_workers=1, multiprocessing_context="spawn")
+        own[kind] = list(loader)[0][2]
+    assert own["plain"] - own["shared"] > 15_000

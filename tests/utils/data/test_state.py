@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import pickle
 import random
 import subprocess
 import sys
@@ -225,8 +226,27 @@ def test_resumed_where_workers_stay(way, through_a_file):
     assert flat(other) == expected and len(first) == 4
 
 
+@pytest.mark.parametrize("way", ["shuffled", "replayed stream", "stateful stream"])
+def test_between_two_passes_of_workers_that_stay(way, through_a_file):
+    seed(1)
+    options = {"num_workers": 2, "persistent_workers": True}
+    loader = WAYS[way](**options)
+    list(loader)
+    state = through_a_file(loader.state_dict())
+    assert state["pass"] is None and len(state["workers"]["workers"]) == 2
+    expected = flat(loader) + flat(loader)
+    seed(50)
+    other = WAYS[way](**options)
+    other.load_state_dict(state)
+    batches = iter(other)
+    got = flat(itertools.islice(batches, 2))
+    third = WAYS[way](**options)
+    third.load_state_dict(through_a_file(other.state_dict()))
+    assert got + flat(third) + flat(third) == expected
+
+
 def test_every_place_with_uneven_streams(through_a_file):
-    for after in range(0, 11):
+    for after in range(11):
         expected, got = interrupted(WAYS["replayed stream"], after, through_a_file, num_workers=3)
         assert got == expected
 
@@ -344,6 +364,15 @@ def test_data_pipes(through_a_file):
         other = make(**options)
         other.load_state_dict(state)
         assert [b.tolist() for b in other] == expected
+
+
+def test_a_loader_in_the_middle_of_a_pass_can_be_pickled():
+    loader = D.DataLoader(Plain(6), 2)
+    batches = iter(loader)
+    next(batches)
+    copied = pickle.loads(pickle.dumps(loader))
+    assert [b[0].tolist() for b in copied] == [[0, 1], [2, 3], [4, 5]]
+    assert len(list(batches)) == 2
 
 
 def test_states_that_do_not_fit():

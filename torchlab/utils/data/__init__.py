@@ -3,6 +3,8 @@ https://docs.pytorch.org/docs/2.13/data.html"""
 
 from __future__ import annotations
 
+from torchlab.utils.data.adapter import IterableDatasetAdapter
+from torchlab.utils.data.bucketing import BucketBatchSampler
 from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.dataloader import DataLoader, get_worker_info
 from torchlab.utils.data.datapipes._decorators import (
@@ -39,3 +41,4 @@ from torchlab.utils.data.sampler import (
     WeightedRandomSampler,
 )
 from torchlab.utils.data.shared_containers import SharedDict, SharedList
+from torchlab.utils.data.tar_shards import TarShards

@@ -22,7 +22,7 @@ from torchlab.utils.data import graph_settings, state
 from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe
 from torchlab.utils.data.dataset import Dataset, IterableDataset
-from torchlab.utils.data.fetch import fetcher
+from torchlab.utils.data.fetch import fetcher, phases
 from torchlab.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -140,6 +140,10 @@ class DataLoader:
         if num_workers > 0:
             self.check_worker_number_rationality()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A pass stays where it is: a copy of the loader begins its own.
+        return self.__dict__ | {"_pass": None, "_iterator": None}
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__dict__.get("_ready"):
             raise ValueError(
@@ -169,8 +173,11 @@ class DataLoader:
             return self._new_pass(None)
         now = state.unpack(resume["rng"])
         if resume["pass"] is None:  # between two passes
+            for name, owner in self._owners().items():
+                if owner is not None and resume[name] is not None:
+                    owner.load_state_dict(copy.deepcopy(resume[name]))
             state.restore(now, state.generators_of(self))
-            return self._new_pass(None)
+            return self._new_pass(resume["workers"] if self.persistent_workers else None)
         iterator = self._new_pass(resume["pass"])
         state.restore(now, state.generators_of(self))
         return iterator
@@ -214,7 +221,22 @@ class DataLoader:
             "streams": self._streams,
             "rng": state.pack(state.capture(state.generators_of(self))),
             "pass": where,
+            "workers": workers.between(self._iterator)
+            if where is None and self._iterator is not None
+            else None,
+            **{
+                name: copy.deepcopy(owner.state_dict())
+                if where is None and state.stateful(owner)
+                else None
+                for name, owner in self._owners().items()
+            },
         }
+
+    def _owners(self) -> dict[str, Any]:
+        """What may know of more than one pass."""
+        samplers = self.batch_sampler, self.sampler
+        sampler = next((s for s in samplers if state.stateful(s)), None)
+        return {"dataset": self.dataset if self.num_workers == 0 else None, "sampler": sampler}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Let the next pass be the rest of the one of which `state_dict` told. The dataset,
@@ -328,7 +350,10 @@ class _LoaderIterator:
         _, indices = next(self._order)
         listeners = events.loader_step.listeners
         began = time.perf_counter() if listeners else 0.0
-        batch = self._fetch(indices)
+        if events.loader_phase.listeners:
+            batch = self._watched(indices)
+        else:
+            batch = self._fetch(indices)
         if listeners:
             size = len(indices) if isinstance(indices, list) else 1
             events.loader_step.emit(
@@ -338,6 +363,16 @@ class _LoaderIterator:
         if self._loader._streams:
             self._loader._warn_length(self._count)
         return batch
+
+    def _watched(self, indices: Any) -> Any:
+        told: list[tuple[str, float, float]] = []
+        try:
+            return phases(self._fetch, indices, told)
+        finally:
+            for phase, began, ended in told:
+                events.loader_phase.emit(
+                    phase=phase, worker=None, batch=self._count, began=began, ended=ended
+                )
 
 
 def _check_workers(

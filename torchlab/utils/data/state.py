@@ -119,7 +119,8 @@ def generators_of(loader: Any) -> list[Generator]:
 
 def dataset_state(fetch: Any) -> Any:
     """What the dataset, or the iterator over it, says of where it is; None if it says nothing."""
-    for kind, owner in (("iterator", getattr(fetch, "source", None)), ("dataset", fetch.dataset)):
+    owners: dict[str, Any] = {"iterator": getattr(fetch, "source", None), "dataset": fetch.dataset}
+    for kind, owner in owners.items():
         if stateful(owner):
             return {"of": kind, "state": owner.state_dict()}
     return None
@@ -179,15 +180,17 @@ class Order:
             self.first = unpack(saved["first"])
             restore(self.first, self.generators)
 
-    def replay(self, saved: Any) -> list[Any]:
-        """Go to where the pass was; what was asked for and not given comes again. Returns what was
-        given (nothing if the sampler has a state itself)."""
+    def replay(self, saved: Any, keep: bool = False) -> list[Any]:
+        """Go to where the pass was; what was asked for and not given comes again. With `keep`
+        returns what was given (nothing if the sampler has a state itself)."""
         if saved["sampler"] is not None:
             self.taken = saved["taken"]
             self.held.extend(zip(saved["open"], saved["held"], strict=True))
             return []
         self.rewind(saved)
-        left, past = set(saved["open"]), []
+        left: set[int] = set(saved["open"])
+        ahead: list[tuple[int, Any]] = []
+        past: list[Any] = []
         for _ in range(saved["taken"]):
             try:
                 number, indices = next(self)
@@ -197,11 +200,11 @@ class Order:
                     f" loader's sampler has only {self.taken}: it is another dataset or batch size"
                 ) from None
             if number in left:
-                past.append((number, indices))
-            else:
-                past.append((-1, indices))
-        self.held.extend(item for item in past if item[0] >= 0)
-        return [indices for number, indices in past if number < 0]
+                ahead.append((number, indices))
+            elif keep:
+                past.append(indices)
+        self.held.extend(ahead)
+        return past
 
     def state(self, opened: list[tuple[int, Any]]) -> dict[str, Any]:
         """`opened`: what was asked for and not given out yet."""

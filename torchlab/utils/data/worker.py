@@ -16,6 +16,7 @@ import queue
 import random
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from dataclasses import dataclass
@@ -28,10 +29,11 @@ from torchlab._core import threads
 from torchlab._core.generator import Generator, default_generator
 from torchlab.utils.data import graph_settings
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
-from torchlab.utils.data.fetch import FromMap, FromStream
+from torchlab.utils.data.fetch import FromMap, FromStream, phases
 from torchlab.utils.data.state import capture, dataset_state, restore, taken_up
 
 STATE = "state"  # tell where you were after so many batches
+LATEST = -1
 RESUME = "resume"  # begin again: a new pass of a loader with persistent workers
 
 
@@ -178,17 +180,17 @@ class _Pass:
         ended = getattr(self.fetch, "ended", False)
         self.history.append((self.done, capture([]), told, ended))
 
-    def __call__(self, indices: Any) -> Any:
+    def __call__(self, indices: Any, told: list[tuple[str, float, float]] | None) -> Any:
         try:
-            return self.fetch(indices)
+            return self.fetch(indices) if told is None else phases(self.fetch, indices, told)
         finally:
             self.done += 1
             self._remember()
 
     def state(self, given: int) -> dict[str, Any]:
-        """Where the pass was after `given` batches."""
-        for done, now, told, ended in self.history:
-            if done == given:
+        """Where the pass was after `given` batches; LATEST: where it is."""
+        for done, now, told, ended in reversed(self.history):
+            if given in (done, LATEST):
                 return {
                     "start": self.start,
                     "now": now,
@@ -207,14 +209,14 @@ class _Sender:
         self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def send(self, number: Any, result: Any, where: str) -> None:
+    def send(self, number: Any, result: Any, where: str, *told: Any) -> None:
         """Pickle now (that may fail, and the loader has to hear of it), write later."""
         if isinstance(result, Failure):
             result = result.portable()
         try:
-            data = reduction.ForkingPickler.dumps((number, result))
+            data = reduction.ForkingPickler.dumps((number, result, *told))
         except Exception:
-            data = reduction.ForkingPickler.dumps((number, Failure(where).portable()))
+            data = reduction.ForkingPickler.dumps((number, Failure(where).portable(), *told))
         self.waiting.put(data)
 
     def _run(self) -> None:
@@ -247,6 +249,7 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
         failure = Failure(where)
     parent: Any = multiprocessing.parent_process()
     try:
+        since = time.perf_counter()
         while requests in connection.wait([requests, parent.sentinel]):
             message = requests.recv()
             if message is None:
@@ -263,19 +266,31 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
             if message[0] == STATE:
                 sender.send(STATE, failure or fetch.state(message[1]), where)
                 continue
-            number, indices = message
+            number, indices, watched = message
+            told = [("idle", since, time.perf_counter())] if watched else None
             result: Any = failure
             if failure is None:
                 try:
-                    result = fetch(indices)
+                    result = fetch(indices, told)
                 except StopIteration:
                     result = Ended() if task.streams else Failure(where)
                 except Exception:
                     result = Failure(where)
-            sender.send(number, result, where)
+            sender.send(number, result, where, *([told] if watched else []))
             del result
+            since = time.perf_counter()
     except (EOFError, KeyboardInterrupt):
         pass  # the loader is gone, or about to end
 
 
-__all__ = ["RESUME", "STATE", "Ended", "Failure", "Work", "WorkerInfo", "get_worker_info", "work"]
+__all__ = [
+    "LATEST",
+    "RESUME",
+    "STATE",
+    "Ended",
+    "Failure",
+    "Work",
+    "WorkerInfo",
+    "get_worker_info",
+    "work",
+]

@@ -23,7 +23,7 @@ from torchlab import multiprocessing as mp
 from torchlab._core import events
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
-from torchlab.utils.data.worker import RESUME, STATE, Ended, Failure, Work, work
+from torchlab.utils.data.worker import LATEST, RESUME, STATE, Ended, Failure, Work, work
 
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
 
@@ -104,10 +104,18 @@ class WorkersIterator:
             shared_seed = loader._shared_seed()
             base_seed = drawn_seed(loader.generator)
             loader._shared_seed()  # PyTorch draws another one here and leaves it: the stream is its
+        elif "order" not in saved:
+            shared_seed = loader._shared_seed()  # as when workers that stay begin anew
+            base_seed = saved["base_seed"]
         else:
             shared_seed, base_seed = saved["shared_seed"], saved["base_seed"]
+        kept = None
+        if saved is not None and "order" not in saved:  # the workers go on with a new pass
+            saved, kept = None, saved
         order = Order(loader, saved and saved["order"])
         parts = _parts(loader, saved, order)
+        if kept is not None:
+            parts = [_part(told, [], 0) for told in kept["workers"]]
         self._workers: list[_Worker] = []
         self._finalizer = weakref.finalize(self, _end, self._workers, os.getpid())
         for i in range(loader.num_workers):
@@ -126,7 +134,10 @@ class WorkersIterator:
                 saved=parts[i],
             )
             self._workers.append(_Worker(context, task, self._workers))
-        self._begin(Progress(self, order, base_seed, shared_seed, saved))
+        progress = Progress(self, order, base_seed, shared_seed, saved)
+        if kept is not None:
+            progress.seeded = False
+        self._begin(progress)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -157,6 +168,7 @@ class WorkersIterator:
         self._due = 0  # the request whose answer is given out next
         self._open: dict[int, Any] = {}  # request → its worker, then (answer, its worker)
         self._asked = progress.asked
+        self._ready: dict[int, float] = {}  # when batches were made, where somebody looks
         self._early: deque[int] = deque()  # answers that came while states were waited for
         self._turn = itertools.cycle(self._workers)
         for _ in range(progress.turn):
@@ -176,7 +188,7 @@ class WorkersIterator:
             place, indices = next(self._order)
         except StopIteration:
             return
-        w.ask((self._sent, indices))
+        w.ask((self._sent, indices, bool(events.loader_phase.listeners)))
         w.asked += 1
         self._open[self._sent] = w
         self._asked[self._sent] = (place, indices)
@@ -196,13 +208,23 @@ class WorkersIterator:
         try:
             if not pipes:  # its process is gone, and it has left nothing in its pipe
                 raise EOFError
-            number, answer = w.results.recv()
+            number, answer, *told = w.results.recv()
         except (EOFError, OSError):
             # The pipe ends with its process; so does the memory that it was about to hand over.
             text = w.death()
             self._give_up()
             raise RuntimeError(text) from None
+        if told:  # somebody looks
+            for phase, began, ended in told[0]:
+                self._tell(phase, w.number, number, began, ended)
+            self._ready[number] = ended
         return w, number, answer
+
+    def _tell(self, phase: str, worker: int | None, batch: int, began: float, ended: float) -> None:
+        if events.loader_phase.listeners:
+            events.loader_phase.emit(
+                phase=phase, worker=worker, batch=batch, began=began, ended=ended
+            )
 
     def _give_up(self, patience: float = _PATIENCE) -> None:
         if self._finalizer.detach():
@@ -212,8 +234,15 @@ class WorkersIterator:
 
     def __next__(self) -> Any:
         listeners = events.loader_step.listeners
-        began = time.perf_counter() if listeners else 0.0
+        watched = bool(events.loader_phase.listeners)
+        began = time.perf_counter() if listeners or watched else 0.0
         number, batch = self._next()
+        made = self._ready.pop(number, None)
+        if watched:
+            now = time.perf_counter()
+            self._tell("wait", None, number, began, now)
+            if made is not None:
+                self._tell("queued", self._giver, number, made, now)
         indices = self._asked.pop(number)[1]
         if type(batch) is Failure:
             batch.reraise()
@@ -249,6 +278,7 @@ class WorkersIterator:
         """Keep an answer until it is its turn. None if there is none: a stream has ended."""
         w.asked -= 1
         if type(answer) is Ended:
+            self._ready.pop(number, None)
             w.active = False
             del self._open[number], self._asked[number]
             self._ask()
@@ -261,16 +291,17 @@ class WorkersIterator:
         self._progress.count += 1
         self._progress.given[w.number] += 1
         self._progress.turn = (w.number + 1) % len(self._workers)
+        self._giver = w.number
         self._ask()
         return number, answer
 
-    def states(self) -> list[Any] | None:
-        """Where each worker was after the last of its batches that was given out; None if they are
-        gone."""
+    def states(self, between: bool = False) -> list[Any] | None:
+        """Where each worker was after the last of its batches that was given out, or `between` two
+        passes; None if they are gone."""
         if not self._finalizer.alive:
             return None
         for w in self._workers:
-            w.ask((STATE, self._progress.given[w.number]))
+            w.ask((STATE, LATEST if between else self._progress.given[w.number]))
         found: list[Any] = [None] * len(self._workers)
         for _ in self._workers:
             while True:
@@ -285,6 +316,16 @@ class WorkersIterator:
             answer["start"], answer["now"] = pack(answer["start"]), pack(answer["now"])
             found[w.number] = answer
         return found
+
+
+def between(iterator: WorkersIterator) -> Any:
+    """What workers that stay know when a pass has ended; None if they are gone."""
+    found = iterator.states(between=True)
+    if found is None:
+        return None
+    for told in found:
+        told["start"], told["now"], told["ended"] = told["now"], None, False
+    return {"base_seed": iterator._progress.base_seed, "workers": found}
 
 
 class Progress:
@@ -344,21 +385,26 @@ def _parts(loader: Any, saved: Any, order: Order) -> list[Any]:
     n = loader.num_workers
     if saved is None:
         return [None] * n
-    past = [] if loader._streams else order.replay(saved["order"])
+    gone = saved["workers"] is None
+    past = [] if loader._streams else order.replay(saved["order"], keep=gone)
     parts = []
     for i in range(n):
         given = saved["worker_given"][i]
-        told = None if saved["workers"] is None else saved["workers"][i]
+        told = None if gone else saved["workers"][i]
         again: list[Any] = []
         if loader._streams and (told is None or (told["dataset"] is None and not told["ended"])):
             again = [[None] * (loader.batch_size or 1)] * given
         elif told is None:
             again = past[i::n]
-        part: dict[str, Any] = {"start": None, "now": None, "dataset": None, "ended": False}
-        part |= told or {}
-        part["start"], part["now"] = unpack(part["start"]), unpack(part["now"])
-        parts.append(part | {"past": again, "given": given})
+        parts.append(_part(told, again, given))
     return parts
+
+
+def _part(told: Any, again: list[Any], given: int) -> dict[str, Any]:
+    part: dict[str, Any] = {"start": None, "now": None, "dataset": None, "ended": False}
+    part |= told or {}
+    part["start"], part["now"] = unpack(part["start"]), unpack(part["now"])
+    return part | {"past": again, "given": given}
 
 
 __all__ = ["WorkersIterator"]
