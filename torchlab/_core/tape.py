@@ -26,10 +26,14 @@ next_seq = count(1).__next__
 next_task = count().__next__
 
 
+THREADS: list[int] = []  # an entry for each thread that has ever used a tape
+
+
 class GradState(threading.local):
     """Per thread: whether the tape records, and the other settings a call may depend on."""
 
     def __init__(self) -> None:
+        THREADS.append(threading.get_ident())
         np.seterr(all="ignore")  # a new thread starts with NumPy's warnings on; PyTorch has none
         self.grad = True
         self.inference = False
