@@ -26,14 +26,15 @@ next_seq = count(1).__next__
 next_task = count().__next__
 
 
-THREADS: list[int] = []  # an entry for each thread that has ever used a tape
+_first_thread: list[int] = []  # the first thread that used a tape
+OTHER_THREADS: list[int] = []  # an entry for each that did later; empty: nobody needs a lock
 
 
 class GradState(threading.local):
     """Per thread: whether the tape records, and the other settings a call may depend on."""
 
     def __init__(self) -> None:
-        THREADS.append(threading.get_ident())
+        (OTHER_THREADS if _first_thread else _first_thread).append(threading.get_ident())
         np.seterr(all="ignore")  # a new thread starts with NumPy's warnings on; PyTorch has none
         self.grad = True
         self.inference = False
@@ -44,7 +45,7 @@ class GradState(threading.local):
         self.subclasses_off = 0  # how often __torch_function__ of subclasses was switched off
         self.graph_task = -1  # the number of the backward that this thread runs; -1: none
         self.all_leaves = True  # whether it, and those it runs in, bring all leaves gradients
-        self.executes: Any = None  # of a node, whether that backward runs it
+        self.executes: Any = None  # the nodes of that backward, or a function that tells of one
         self.hooks_refused: str | None = None  # why saved_tensors_hooks may not be used
         self.multithreading = True  # see autograd.set_multithreading_enabled
         self.leaf_layout = True  # whether a leaf's gradient must have the leaf's strides

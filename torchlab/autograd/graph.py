@@ -81,7 +81,7 @@ def will_execute(node: Node) -> bool:
     executes = TLS.executes
     if executes is None:
         raise RuntimeError("expected to be called inside a backward call")
-    return executes(node)
+    return node in executes if type(executes) is dict else executes(node)
 
 
 class _Waiting:
