@@ -95,3 +95,21 @@ def test_slow_drawing_stretches_the_interval() -> None:
     throttle = Throttle(lambda value: time.sleep(0.03), interval=0.001)
     throttle.put(1)
     assert throttle._interval >= 0.12
+
+
+def test_what_was_made_at_once_is_made_again() -> None:
+    """The name of what `x = make()` makes is not there yet while `make` runs."""
+    names: list[str] = []
+    seen: list[list[str]] = []
+    arrived = threading.Event()
+
+    def publish(value: list[str]) -> None:
+        seen.append(value)
+        if value:
+            arrived.set()
+
+    throttle = Throttle(publish, interval=0.01)
+    throttle.put(lambda: list(names))
+    names.append("held")
+    assert arrived.wait(5)
+    assert seen == [[], ["held"]]

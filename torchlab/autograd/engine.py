@@ -448,7 +448,7 @@ def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
     """The leaf's first gradient: the buffer itself if nobody else can reach it, else a copy."""
     k = g._k
     fits = k is leaf._k
-    if not (fits and k.contiguous):  # not in row-major order: then in the leaf's own
+    if not (fits and k.contiguous or g._exotic):  # not in row-major order: then in the leaf's own
         free = not TLS.leaf_layout and k.c is leaf._k.c and 0 not in g._a.strides
         fits = free or fits and g._a.strides == leaf._a.strides
     if alone and fits and type(g) is Tensor and g._e is None:

@@ -16,7 +16,9 @@ class Throttle:
     takes long stretches the interval, so that drawing takes at most about a quarter of the time.
 
     A value may be a function without arguments that makes it, called only when it is needed; it
-    must be safe to call from another thread. `put` never waits: it may be called with any lock
+    must be safe to call from another thread. What it makes at once, in the caller's thread, is made
+    again when the interval is over: the statement that caused it is still running, and a new tensor
+    has no name before that ends. `put` never waits: it may be called with any lock
     held, also one that such a function needs (the allocator's, for instance).
     """
 
@@ -30,8 +32,12 @@ class Throttle:
 
     def put(self, value: Any) -> None:
         """Take a new value."""
+        before = self._last
         self._pending = [value]
         self._settle()
+        if callable(value) and self._last != before and not self._pending:
+            self._pending = [value]
+            self._settle()
 
     def _settle(self) -> None:
         """Publish or set the timer, unless another thread is at it. It looks again after it let go
