@@ -84,6 +84,14 @@ class Node:
         self._hooks = None
         self._seq = next_seq()
 
+    def __init_subclass__(cls) -> None:
+        """`node._saved_self` and `node._raw_saved_self` for the slot `s_self`. (A `__getattr__`
+        would make every look-up of an attribute of a node three times as slow.)"""
+        for slot in cls.__dict__.get("saves", ()):
+            if slot.startswith("s_"):
+                setattr(cls, "_saved_" + slot[2:], _saved(slot))
+                setattr(cls, "_raw_saved_" + slot[2:], _raw_saved(slot))
+
     def name(self) -> str:
         """The name that PyTorch gives it; those without a formula have a prefix."""
         name = type(self).__name__
@@ -93,6 +101,12 @@ class Node:
         """The gradients of the inputs, one for each of `next` (None where there is none).
         `g` is a tensor, or for several outputs a tuple of tensors and None."""
         raise NotImplementedError
+
+    def spend(self, g: Any) -> Any:
+        """`apply` for the last time. The generated classes that save nothing have `apply` here."""
+        results = self.apply(g)
+        self.release()
+        return results
 
     def release(self) -> None:
         """Drop the saved values; a second backward through them then says so."""
@@ -134,17 +148,16 @@ class Node:
         """Call `fn(grad_outputs)` before this node runs; it may return new grad_outputs."""
         return hooks_of(self).add("pre", fn)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            slot = "s_" + name[7:]
-            if slot in self.saves:
-                return unpack(getattr(self, slot), self)
-        elif name.startswith("_raw_saved_") and "s_" + name[11:] in self.saves:
-            return SavedTensor(self, "s_" + name[11:])
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+def _saved(slot: str) -> property:
+    return property(lambda node: unpack(getattr(node, slot), node))
+
+
+def _raw_saved(slot: str) -> property:
+    return property(lambda node: SavedTensor(node, slot))
 
 
 _WITHOUT_FORMULA = frozenset(("AccumulateGrad", "CopySlices", "CopyBackwards"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core.dispatch import batches
+from torchlab._core.dispatch import batches, derived
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.registry import aten
@@ -221,6 +221,9 @@ def grad(
     return tuple(found) if names is None else dict(zip(names, found, strict=True))
 
 
+derived.grad.append(grad)
+
+
 def _batched(
     outputs: Any, inputs: Any, grads: Any, keep: bool, create: bool, allow_unused: bool
 ) -> list[Any]:
@@ -276,7 +279,7 @@ def tensor_backward(
             k = self._k
             if gradient is None:
                 if self._a.size == 1 and k.fp:
-                    engine.run_plain(e, _one(self), bool(retain_graph))
+                    engine.run_plain(e, _one(self), retain_graph)
                     return
             elif (
                 type(gradient) is Tensor
@@ -284,7 +287,7 @@ def tensor_backward(
                 and gradient._a.shape == self._a.shape
                 and gradient._e is None
             ):
-                engine.run_plain(e, gradient, bool(retain_graph))
+                engine.run_plain(e, gradient, retain_graph)
                 return
     backward((self,), (gradient,), retain_graph, create_graph, inputs=inputs)
 

@@ -284,7 +284,7 @@ def _as_many(results: Sequence[Any], node: Node) -> tuple[Any, ...]:
     return (*results, *(None,) * (len(node.next) - len(results)))
 
 
-def run_plain(root: Any, g: Any, keep: bool) -> None:
+def run_plain(root: Any, g: Any, keep: bool | None) -> None:
     """The common case on its own: one root, all leaves, no second derivative, nobody listening.
 
     The same walk as `run`, with what it knows in one dictionary and the checks of a gradient's
@@ -292,9 +292,10 @@ def run_plain(root: Any, g: Any, keep: bool) -> None:
     """
     node = root.node if type(root) is Out else root
     if node._outs is not None or type(node) is AccumulateGrad:
-        run([(root, g)], keep=keep, create=False)
+        run([(root, g)], keep=bool(keep), create=False)
         return
-    # How many gradients a node waits for; once one of several has come, a Work in its place.
+    # How many gradients a node waits for, True for one (an `is` costs a third of an `==`); once one
+    # of several has come, a Work in its place.
     pending: dict[Node, Any] = {}
     count_of = pending.get
     stack = [node]
@@ -305,11 +306,11 @@ def run_plain(root: Any, g: Any, keep: bool) -> None:
                     e = e.node
                 n = count_of(e)
                 if n is None:
-                    pending[e] = 1
+                    pending[e] = True
                     if e.next:
                         stack.append(e)
                     elif e._hooks is not None:  # whose order counts
-                        run([(root, g)], keep=keep, create=False)
+                        run([(root, g)], keep=bool(keep), create=False)
                         return
                 else:
                     pending[e] = n + 1
@@ -324,19 +325,22 @@ def run_plain(root: Any, g: Any, keep: bool) -> None:
         NOGRAD.append(1)
     try:
         while True:  # node has one output and is no leaf, g is its gradient
-            if node._hooks is None:
-                results: Any = node.apply(g)
+            if node._hooks is not None:
+                results: Any = _apply_hooked(node, g)
+                if not keep:
+                    node.release()
             else:
-                results = _apply_hooked(node, g)
-            if node.saves and not keep:
-                node.release()
+                results = node.apply(g) if keep else node.spend(g)
             while True:
                 g = following = None
-                for to, r in zip(node.next, results):
+                i = -1  # an index costs half of a zip
+                for to in node.next:
+                    i += 1
                     if to is None:
                         continue
+                    r = results[i]
                     w = count_of(to)
-                    if w == 1 and r is not None:  # the only gradient it gets
+                    if w is True and r is not None:  # the only gradient it gets
                         if type(to) is AccumulateGrad:
                             leaf = to.leaf()
                             if leaf is not None and leaf._e is to:
@@ -363,7 +367,7 @@ def run_plain(root: Any, g: Any, keep: bool) -> None:
                     elif type(w) is Work:
                         if r is not None:
                             k = r._k
-                            if w.owned is True and k is w.k and k.fast and r._a.shape == w.shape:
+                            if w.owned is True and k is w.k and r._a.shape == w.shape:
                                 have = w.array  # the engine's own sum: add in place
                                 np_add(have, r._a, have)
                             else:
@@ -416,8 +420,8 @@ def _first_of_several(pending: dict[Node, Any], to: Any, r: Any, source: Node) -
         nr = to.nr
         to = to.node
     w = pending[to]
-    if type(w) is int:
-        n = w
+    if type(w) is not Work:
+        n = int(w)
         w = pending[to] = Work()
         w.waiting = n
     if r is not None:
@@ -448,6 +452,12 @@ def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
     """The leaf's first gradient: the buffer itself if nobody else can reach it, else a copy."""
     k = g._k
     fits = k is leaf._k
+    if fits and not alone and k.plain and k.contiguous:  # what is as a rule
+        t = _new(Tensor)
+        t._a = g._a.copy()
+        t._k = k
+        t._e = t._s = t._v = t._g = None
+        return t
     if not (fits and k.contiguous or g._exotic):  # not in row-major order: then in the leaf's own
         free = not TLS.leaf_layout and k.c is leaf._k.c and 0 not in g._a.strides
         fits = free or fits and g._a.strides == leaf._a.strides
@@ -459,12 +469,8 @@ def _first_grad(leaf: Tensor, g: Tensor, alone: bool) -> Tensor:
         elif type(v) is Tensor and getrefcount(v) <= 3 and getrefcount(s) <= 4:
             g._v = None  # a view of a buffer that only this view can reach
             return g
-    if k.plain and k is leaf._k and k.contiguous:
-        t = _new(Tensor)
-        t._a = g._a.copy()
-        t._k = k
-        t._e = t._s = t._v = t._g = None
-        return t
+    if fits and k.plain and k.contiguous:
+        return wrap(g._a.copy())
     if fits and not TLS.leaf_layout and k.plain and g._v is None and g._e is None:
         return wrap(g._a.copy(order="K"))
     return fresh_grad(leaf, g, False)

@@ -1,252 +1,71 @@
-"""`autograd.profiler`: which operators ran, how often, and how long.
+"""`autograd.profiler`: which operators ran, how often, how long, on what.
 
-    with profiler.profile() as prof:
+    with profiler.profile(record_shapes=True) as prof:
         loss.backward()
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
-The operators are those that reach a kernel, of the thread that entered the profiler; the time is
-the wall clock's. What the profiler cannot measure it refuses to be asked for.
+The operators are those that reach a kernel, and composites around them, of the thread that entered
+the profiler. `torchlab.profiler.profile` adds schedules.
 
 Source: https://docs.pytorch.org/docs/2.13/autograd.html#profiler
 """
 
 from __future__ import annotations
 
-import functools
-import json
-import threading
-import time
+import uuid
+import warnings
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any
 
-from torchlab._core.dispatch import python_key
-from torchlab._core.tensor import Tensor
+from torchlab._core.backends import cuda as _gpus
+from torchlab._core.lazy import lazy
+from torchlab.autograd.profiler_events import (
+    EnforceUnique,
+    FunctionEvent,
+    FunctionEventAvg,
+    MemRecordsAcc,
+)
+from torchlab.autograd.profiler_nvprof import load_nvprof, parse_nvprof_trace
+from torchlab.autograd.profiler_ranges import emit_itt, emit_nvtx
+from torchlab.autograd.profiler_tables import EventList
+from torchlab.autograd.profiler_trace import events_of, trace_of, write_trace
+from torchlab.autograd.profiler_watch import COLLECTING, Collector
 
-_collecting: list[profile] = []  # the profilers that are on
+_cuda = lazy("torchlab.cuda")
 
 
-class Interval:
-    """From when to when, in microseconds since the profiler was entered."""
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
-
-    def elapsed_us(self) -> float:
-        """How long that is."""
-        return self.end - self.start
-
-
-class FunctionEvent:
-    """One call of an operator, or one `record_function` block."""
-
-    def __init__(
-        self, id: int, name: str, thread: int, start_us: float, end_us: float,
-        input_shapes: Any = None, is_user_annotation: bool = False,
-    ) -> None:  # fmt: skip
-        self.id, self.name, self.thread = id, name, thread
-        self.time_range = Interval(start_us, end_us)
-        self.input_shapes = input_shapes or []
-        self.is_user_annotation = is_user_annotation
-        self.count = 1
-        self.cpu_children: list[FunctionEvent] = []
-        self.cpu_parent: FunctionEvent | None = None
-
-    @property
-    def key(self) -> str:
-        return self.name
-
-    @property
-    def cpu_time_total(self) -> float:
-        return self.time_range.elapsed_us()
-
-    @property
-    def cpu_time(self) -> float:
-        return self.cpu_time_total / self.count
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
-
-    def __repr__(self) -> str:
-        return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={_time(self.cpu_time)}"
-            f" start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f}"
-            f" cpu_children={[c.id for c in self.cpu_children]} input_shapes={self.input_shapes}>"
+def _device_named(use_cuda: bool, use_device: str | None) -> str | None:
+    """The device besides the CPU that is looked at; a warning where there is none."""
+    if use_cuda:
+        warnings.warn(
+            "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'``"
+            " instead.",
+            FutureWarning,
+            stacklevel=3,
         )
-
-
-class FunctionEventAvg:
-    """The calls of one name together."""
-
-    def __init__(self) -> None:
-        self.key: str | None = None
-        self.count = 0
-        self.cpu_time_total = 0.0
-        self.self_cpu_time_total = 0.0
-        self.input_shapes: Any = []
-        self.cpu_parent = None
-
-    @property
-    def cpu_time(self) -> float:
-        return self.cpu_time_total / self.count if self.count else 0.0
-
-    def add(self, other: Any) -> FunctionEventAvg:
-        """Count a call, or several."""
-        if self.key is None:
-            self.key, self.input_shapes = other.key, other.input_shapes
-        self.count += other.count
-        self.cpu_time_total += other.cpu_time_total
-        self.self_cpu_time_total += other.self_cpu_time_total
-        return self
-
-    def __repr__(self) -> str:
-        return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)}"
-            f" cpu_time={_time(self.cpu_time)} count={self.count}"
-            f" input_shapes={self.input_shapes}>"
-        )
-
-
-class EventList(list):
-    """Events, or their averages, as a table, a trace, or together by name."""
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        return sum(e.self_cpu_time_total for e in self)
-
-    def key_averages(
-        self,
-        group_by_input_shapes: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
-    ) -> EventList:
-        """One entry for each name (and for each kind of input shapes)."""
-        if group_by_stack_n or group_by_overload_name:
-            raise NotImplementedError("events have neither stacks nor overload names")
-        found: dict[Any, FunctionEventAvg] = {}
-        for e in self:
-            key = (e.key, str(e.input_shapes) if group_by_input_shapes else "")
-            found.setdefault(key, FunctionEventAvg()).add(e)
-        if not group_by_input_shapes:
-            for average in found.values():
-                average.input_shapes = []
-        return EventList(found.values())
-
-    def total_average(self) -> FunctionEventAvg:
-        """All calls together."""
-        total = FunctionEventAvg()
-        for e in self:
-            total.add(e)
-        total.key = None
-        return total
-
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
-    ) -> str:
-        """The events as lines of text, sorted by an attribute such as "self_cpu_time_total"."""
-        rows = [e for e in self if not (top_level_events_only and e.cpu_parent is not None)]
-        if sort_by is not None:
-            rows.sort(key=lambda e: getattr(e, sort_by), reverse=True)
-        rows = rows[: row_limit if row_limit >= 0 else None]
-        total = self.self_cpu_time_total or 1.0
-        shapes = any(e.input_shapes for e in rows)
-        heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
-                 "# of Calls"] + ["Input Shapes"] * shapes  # fmt: skip
-        lines = [heads]
-        for e in rows:
-            lines.append([
-                _short(e.key, max_name_column_width),
-                f"{100 * e.self_cpu_time_total / total:.2f}%",
-                _time(e.self_cpu_time_total, time_unit),
-                f"{100 * e.cpu_time_total / total:.2f}%",
-                _time(e.cpu_time_total, time_unit),
-                _time(e.cpu_time, time_unit),
-                str(e.count),
-                *([_short(str(e.input_shapes), max_shapes_column_width)] if shapes else []),
-            ])  # fmt: skip
-        widths = [max(12, *(len(line[i]) for line in lines)) for i in range(len(heads))]
-        bar = "  ".join("-" * w for w in widths)
-        text = ["  ".join(c.rjust(w) for c, w in zip(x, widths, strict=True)) for x in lines]
-        parts = [*([header] if header else []), bar, text[0], bar, *text[1:], bar]
-        return "\n".join(parts) + f"\nSelf CPU time total: {_time(self.self_cpu_time_total)}\n"
-
-    def __str__(self) -> str:
-        return self.table()
-
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the events as a trace for chrome://tracing."""
-        events = [
-            {"name": e.name, "ph": "X", "ts": e.time_range.start, "dur": e.cpu_time_total,
-             "tid": e.thread, "pid": "CPU functions", "args": {}}
-            for e in self
-        ]  # fmt: skip
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(events, f)
-
-
-def _short(text: Any, width: int) -> str:
-    text = str(text)
-    return text if width is None or len(text) <= width else text[: width - 3] + "..."
-
-
-def _time(us: float, unit: str | None = None) -> str:
-    if unit == "s" or unit is None and us >= 1e6:
-        return f"{us / 1e6:.3f}s"
-    if unit == "ms" or unit is None and us >= 1e3:
-        return f"{us / 1e3:.3f}ms"
-    return f"{us:.3f}us"
-
-
-class _Watch:
-    """The mode that sees the operators of a thread."""
-
-    below_autograd = True
-
-    def __init__(self, owner: profile) -> None:
-        self.owner = owner
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        shapes = None
-        if self.owner.record_shapes:
-            shapes = [list(a.shape) if isinstance(a, Tensor) else [] for a in args]
-        name = func._schema.name
-        with self.owner._span(name, shapes):
-            return func(*args, **(kwargs or {}))
-
-
-class _Span:
-    """A call that is being timed."""
-
-    __slots__ = ("owner", "name", "shapes", "user", "start", "children", "above")
-
-    def __init__(self, owner: profile, name: str, shapes: Any, user: bool) -> None:
-        self.owner, self.name, self.shapes, self.user = owner, name, shapes, user
-
-    def __enter__(self) -> None:
-        open_spans = self.owner._open
-        self.above: _Span | None = getattr(open_spans, "last", None)
-        self.children: list[FunctionEvent] = []
-        open_spans.last = self
-        self.start = time.perf_counter_ns()
-
-    def __exit__(self, *exc: object) -> None:
-        end = time.perf_counter_ns()
-        self.owner._open.last = self.above
-        self.owner._ended(self, end)
+        use_device = "cuda"
+    if use_device is None or use_device == "cpu":
+        return None
+    if use_device not in ("cuda", "sim"):
+        warnings.warn(f"{use_device} is not a valid device option.", stacklevel=3)
+        return None
+    if use_device == "cuda" and not _gpus.device_count():
+        warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=3)
+        return None
+    return use_device
 
 
 class profile:
-    """Times the operators that run inside; results are in `function_events`, `key_averages()` and
-    `table()`. record_shapes: keep the shapes of the operators' inputs, too."""
+    """Looks at the operators that run inside; results are in `function_events`, `key_averages()`
+    and `table()`.
+
+    use_device: "cuda" also measures how long kernels run on the GPU, "sim" the memory of the
+    simulated accelerator. record_shapes: keep the shapes of the inputs. with_flops: count the
+    operations of matrix products and 2-d convolutions. profile_memory: what tensors take and give
+    back. with_stack: where in Python a call came from. with_modules: calls of nn.Modules, too (once
+    torchlab.profiler is imported). acc_events: keep what earlier entries have found.
+    """
 
     def __init__(
         self,
@@ -267,66 +86,120 @@ class profile:
         post_processing_timeout_s: float | None = None,
         activity_filters: Any = None,
     ) -> None:
-        asked = {
-            "use_cuda": use_cuda, "use_device": use_device, "with_flops": with_flops,
-            "profile_memory": profile_memory, "with_stack": with_stack,
-            "with_modules": with_modules, "experimental_config": experimental_config,
-            "activity_filters": activity_filters,
-        }  # fmt: skip
-        for name, value in asked.items():
-            if value:
-                raise NotImplementedError(f"profile: {name} is not measured, leave it out")
-        self.enabled, self.record_shapes, self.use_cpu = enabled, record_shapes, use_cpu
-        self.acc_events = acc_events
-        self.function_events: EventList | None = None
-        self._found: list[FunctionEvent] = []
-        self._open = threading.local()
-        self._lock = threading.Lock()
-        self._entered = False
+        if experimental_config is not None or activity_filters:
+            raise NotImplementedError(
+                "profile: experimental_config and activity_filters are settings of Kineto, which"
+                " torchlab does not use; leave them out"
+            )
+        self.enabled = enabled
+        if not enabled:
+            return
+        self.use_cuda = use_cuda
+        self.use_device = _device_named(use_cuda, use_device)
+        if not use_cpu and self.use_device is None:
+            raise AssertionError("No activities to profile: use_cpu is False and there is no device")
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops, self.profile_memory = with_flops, profile_memory
+        self.with_stack, self.with_modules = with_stack, with_modules
+        self.use_cpu, self.acc_events = use_cpu, acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.trace_id = ""
+        self.entered = False
+        self._earlier: list[FunctionEvent] = []
+        self._events: EventList | None = None
+        self._collector: Collector | None = None
+        self._finished = False
+        self._facts: dict[str, Any] = {}
 
-    def __enter__(self) -> profile:
+    # ---- on and off -----------------------------------------------------------------------------
+
+    def default_trace_id(self) -> str:
+        """A new number for a trace, 32 hexadecimal digits."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """The number that the user's callback gives, or a new one."""
+        callback = self.custom_trace_id_callback
+        return callback() if callback else self.default_trace_id()
+
+    def _prepare_trace(self) -> None:
+        self.entered = True
+        self.trace_id = self.create_trace_id()
+        device = None
+        if self.use_device == "cuda":
+            device = (_cuda, "cuda")
+        self._collector = Collector(
+            shapes=self.record_shapes, memory=self.profile_memory, stack=self.with_stack,
+            flops=self.with_flops, modules=self.with_modules or self.with_stack, device=device,
+        )  # fmt: skip
+
+    def _start_trace(self) -> None:
+        assert self._collector is not None
+        if self.acc_events and self._finished:
+            self._earlier = list(self._made_events())
+        self._finished, self._events = False, None
+        self._collector.start()
+
+    def __enter__(self) -> profile | None:
         if not self.enabled:
-            return self
-        if self._entered:
+            return None
+        if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self._entered = True
-        if not self.acc_events:
-            self._found = []
-        self._start = time.perf_counter_ns()
-        self._mode = _Watch(self)
-        _collecting.append(self)
-        python_key.on(self._mode)
+        self._prepare_trace()
+        self._start_trace()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
         if not self.enabled:
+            return None
+        assert self._collector is not None
+        self._collector.stop()
+        self.entered, self._finished = False, True
+        return False
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
+        """Look at nothing (False) or look again (True) in the middle of a run. `activities` must
+        name the CPU: it is all that can be switched."""
+        collector = self._collector
+        if collector is None or not self.entered:
+            raise RuntimeError("toggle_collection_dynamic: the profiler is not running")
+        names = {getattr(a, "name", str(a)) for a in activities}
+        if "CPU" not in names:
             return
-        python_key.off(self._mode)
-        _collecting.remove(self)
-        self._entered = False
-        self.function_events = EventList(sorted(self._found, key=lambda e: e.time_range.start))
+        if enabled and collector.paused:
+            collector.resume()
+        elif not enabled and not collector.paused:
+            collector.pause()
 
-    def _span(self, name: str, shapes: Any = None, user: bool = False) -> _Span:
-        return _Span(self, name, shapes, user)
+    # ---- results --------------------------------------------------------------------------------
 
-    def _ended(self, span: _Span, end: int) -> None:
-        times = (span.start - self._start) / 1e3, (end - self._start) / 1e3
-        with self._lock:
-            number = len(self._found) + 1
-            e = FunctionEvent(
-                number, span.name, threading.get_ident(), *times, span.shapes, span.user
+    def _made_events(self) -> EventList:
+        if self._events is None:
+            if not self._finished or self._collector is None:
+                raise RuntimeError("Profiler didn't finish running")
+            found = events_of(
+                self._collector, self.use_device, self.profile_memory, self.with_flops
             )
-            self._found.append(e)
-        e.cpu_children = span.children
-        for child in span.children:
-            child.cpu_parent = e
-        if span.above is not None:
-            span.above.children.append(e)
+            self._events = EventList(
+                [*self._earlier, *found],
+                use_device=self.use_device,
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+            )
+        return self._events
 
-    def _events(self) -> EventList:
-        if self.function_events is None:
-            raise RuntimeError("Profiler didn't finish running")
-        return self.function_events
+    @property
+    def function_events(self) -> EventList | None:
+        """All calls, in the order of their beginning; None while they are being collected."""
+        if not self.enabled or not self._finished:
+            return None
+        return self._made_events()
+
+    def _ensure_function_events(self) -> EventList:
+        if not self.enabled:
+            raise RuntimeError("Profiler didn't finish running: it was not enabled")
+        return self._made_events()
 
     def table(
         self,
@@ -338,8 +211,8 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Every call as a line of text."""
-        return self._events().table(
+        """Every call as a line of text: `EventList.table`."""
+        return self._ensure_function_events().table(
             sort_by, row_limit, max_src_column_width, max_name_column_width,
             max_shapes_column_width, header, top_level_events_only,
         )  # fmt: skip
@@ -350,56 +223,131 @@ class profile:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """The calls of each name together."""
-        return self._events().key_averages(
+        """The calls of each name together: `EventList.key_averages`."""
+        return self._ensure_function_events().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def total_average(self) -> FunctionEventAvg:
         """All calls together."""
-        return self._events().total_average()
+        return self._ensure_function_events().total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds in all calls."""
-        return self._events().self_cpu_time_total
+        return self._ensure_function_events().self_cpu_time_total
+
+    def add_trace_fact(self, key: str, value: Any) -> None:
+        """Something that stands at the top of the trace."""
+        self._facts[key] = value
 
     def export_chrome_trace(
         self, path: str, metadata: Any = None, use_python_export: bool = False
     ) -> None:
-        """Write the events as a trace for chrome://tracing."""
-        self._events().export_chrome_trace(path)
+        """Write the trace for chrome://tracing or Perfetto; compressed if the path ends in .gz.
+        metadata: more facts for its top. (All traces are written by Python here.)"""
+        self._ensure_function_events()
+        assert self._collector is not None
+        asked = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
+        facts = {
+            "trace_id": self.trace_id, **{name: 1 for name in asked if getattr(self, name)},
+            **self._facts, **(metadata or {}),
+        }  # fmt: skip
+        write_trace(trace_of(self._collector, facts, path), path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks for a flame graph: `EventList.export_stacks`. Needs with_stack=True."""
+        events = self._ensure_function_events()
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        events.export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        if not self.enabled or not self._finished:
+            return "<unfinished torch.autograd.profile>"
+        return repr(self._made_events())
 
     def __str__(self) -> str:
-        return "<unfinished profile>" if self.function_events is None else str(self._events())
+        if not self.enabled or not self._finished:
+            return "<unfinished torch.autograd.profile>"
+        return str(self._made_events())
 
 
-class record_function:
+class record_function(ContextDecorator):
     """Names what runs inside, as a context or a decorator, for profilers that are on."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self._spans: list[_Span] = []
+        self._open: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> record_function:
-        self._spans = [p._span(self.name, user=True) for p in _collecting]
-        for span in self._spans:
-            span.__enter__()
+        name = self.name if self.args is None else f"{self.name}({self.args})"
+        self._open = [(p, p.block_begins(name)) for p in COLLECTING]
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        for span in reversed(self._spans):
-            span.__exit__()
-        self._spans = []
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        for owner, token in reversed(self._open):
+            owner.block_ends(token)
+        self._open = []
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fn)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with record_function(self.name, self.args):
-                return fn(*args, **kwargs)
+    def _recreate_cm(self) -> record_function:
+        return type(self)(self.name, self.args)
 
-        return wrapped
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        """Let the block end when the future is done; a future of what it gives."""
+        opened, self._open = self._open, []
+
+        def end(done: Any) -> Any:
+            for owner, token in reversed(opened):
+                owner.block_ends(token)
+            return done.value()
+
+        return fut.then(end)
 
 
-__all__ = ["EventList", "FunctionEvent", "profile", "record_function"]
+class KinetoStepTracker:
+    """One count of steps for all who count them: each has a count of its own, and the greatest is
+    the current step. Optimizers and profilers so agree on it."""
+
+    _current_step = 0
+    _steps: dict[str, int] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Begin to count for somebody, at the current step."""
+        cls._steps[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Count no longer. Whether there was a count."""
+        return cls._steps.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """One step of somebody's. The current step."""
+        if requester not in cls._steps:
+            cls.init_step_count(requester)
+        cls._steps[requester] += 1
+        newest = max(cls._steps.values())
+        if newest > cls._current_step:
+            ahead = newest - cls._current_step
+            if ahead > 1:
+                warnings.warn(
+                    f"Profiler step count has increased more than 1 - current_step ="
+                    f" {cls._current_step} step dict = {cls._steps}",
+                    stacklevel=2,
+                )
+            cls._current_step = newest
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The greatest of all counts so far."""
+        return cls._current_step
+
+
+__all__ = [
+    "EnforceUnique", "EventList", "FunctionEvent", "KinetoStepTracker", "MemRecordsAcc",
+    "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile", "record_function",
+]  # fmt: skip

@@ -92,7 +92,7 @@ def _sizes_one_by_one(op: Any) -> list[str]:
         other = f"        if {keyword} is not None%s or type({n}) is OTHER_{i}:"
         away = f"            return INSTEAD_{i}(self, {n}, {keyword})"
         lines += [f"        if {keyword} is not None:", away.replace(f" {n},", f" ({n}, *more),")]
-    lines.append(f"        {n} = ({n}, *more)")
+    lines.append(f"        {n} = ({n},) + more")
     if not a.has_default:
         lines.append(f"    elif type({n}) is not tuple and type({n}) is not Size:")
         if op.instead:

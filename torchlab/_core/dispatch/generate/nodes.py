@@ -248,6 +248,8 @@ def node_class(op: Any, p: Plan | None = None) -> type:
             for t in p.targets
         ]
         lines.append(f"        return ({', '.join(parts)},)")
+    if not slots:
+        lines.append("    spend = apply")
     env = {"Node": Node, "MultiNode": MultiNode}
     cls = compile_source(
         f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
