@@ -248,6 +248,11 @@ def set_default_dtype(d: dtype) -> None:
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {d}")
     _default = d
+    for forget in default_changed:
+        forget(None, None)
+
+
+default_changed: list[Any] = []  # `pop` of every cache that keeps something of the default type
 
 
 _PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}

@@ -486,7 +486,7 @@ def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
             if a.ndim:
                 if shape is None:
                     shape = a.shape
-                elif a.shape != shape:
+                elif len(a.shape) != len(shape) or a.shape != shape:
                     return None
                 key.append(x._k)
             else:
@@ -603,21 +603,27 @@ def all_direct(values: Any) -> bool:
     return True
 
 
-def list_arrays(values: Any) -> tuple[Any, bool]:
-    """(arrays, whether any tensor may have history) of a list of plain host tensors, in one pass;
-    (None, True) for anything else."""
+def list_arrays(values: Any) -> tuple[Any, bool, Any]:
+    """(arrays, whether any tensor may have history, the kind if all have one) of a list of plain
+    host tensors, in one pass; (None, True, None) for anything else."""
     if type(values) is not list and type(values) is not tuple:
-        return None, True
-    arrays = []
+        return None, True, None
+    arrays: list[Any] = []
     history = False
+    one: Any = None
     for x in values:
         c = type(x)
-        if (c is not Tensor and c is not Parameter) or not x._k.direct:
-            return None, True
+        if c is not Tensor and c is not Parameter:
+            return None, True, None
+        k = x._k
+        if k is not one:
+            if not k.direct:
+                return None, True, None
+            one = False if arrays else k
         arrays.append(x._a)
         if x._e is not None or ((s := x._s) is not None and s.stale):
             history = True
-    return arrays, history
+    return arrays, history, one
 
 
 def any_edge(edges: Any) -> bool:

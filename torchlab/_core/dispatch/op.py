@@ -116,9 +116,9 @@ class Op:
         self.grad_name = grad_name
         self.namespace = namespace
         self.half = half
-        self.inline = (
-            inline  # views: (condition, expression, kind of the result) for the host array `a_`
-        )
+        # Views: (condition, expression, kind of the result) for the host array `a_`. Operators on
+        # one list of tensors: the same for `arrays`, contiguous and of one kind, as the result is.
+        self.inline = inline
         self.differentiable = differentiable
         # The vjp of the in-place form where the operator itself has none: `x.ge_(y)` keeps x's type
         self.write_vjp = write_vjp

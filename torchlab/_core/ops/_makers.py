@@ -18,14 +18,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from torchlab._core.device import AWAY
 from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.generate.source import compile_source
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import Face, face
-from torchlab._core.ops._making import How, plain
+from torchlab._core.ops._making import FACTS, How, plain
+from torchlab._core.tensor import Tensor
 
 OPTIONS = ("dtype", "layout", "device", "requires_grad", "pin_memory")
 _FLAGS = ("requires_grad", "pin_memory")
+_OTHER = object()  # another option
 
 
 class Maker(Face):
@@ -81,7 +84,7 @@ def maker(
 def _write(m: Maker) -> Any:
     own = list(inspect.signature(m.written).parameters.values())[1:]
     key = f"MAKER_{m.name}"
-    env = {f"{key}_written": m.written, f"{key}_quick": m.quick}
+    env = {f"{key}_written": m.written}
     shown, passed, starred = [], [], False
     for p in own:
         star = "*" if p.kind is p.VAR_POSITIONAL else ""
@@ -99,27 +102,48 @@ def _write(m: Maker) -> Any:
     how = ", ".join(o if o in m.options else str(o not in _FLAGS and None) for o in told_of)
     source = (
         f"def {m.name}({', '.join(shown)}):\n"
-        f"{_quickly(m, own, key)}"
         f"    if SLOW and (seen := told('{m.name}', locals())) is not None:\n"
         "        return seen\n"
         f"    return {key}_written(How('{m.name}', {how}), {', '.join(passed)})\n"
     )
-    env |= {"SLOW": SLOW, "told": told, "How": How, "plain": plain}
+    env |= {"SLOW": SLOW, "told": told, "How": How}
     fn = compile_source(f"{m.name} (maker)", source, env, m.name)
-    fn.__doc__, fn.__module__ = m.doc, m.written.__module__
     fn.__annotations__ = {p.name: p.annotation for p in own}
+    if m.quick is not None:
+        fn = _quickly(m, fn)
+    fn.__doc__, fn.__module__ = m.doc, m.written.__module__
     return fn
 
 
-def _quickly(m: Maker, own: list[inspect.Parameter], key: str) -> str:
-    """The lines for a call with sizes and at most a dtype."""
-    if m.quick is None:
-        return ""
-    alone = [o for o in m.options if o not in (*_FLAGS, "dtype")]
-    alone += [p.name for p in own if p.kind is p.KEYWORD_ONLY]
-    return (
-        f"    if {' is '.join(alone)} is None and requires_grad is pin_memory is False:\n"
-        f"        t = plain((size, *more), {key}_quick, dtype)\n"
-        "        if t is not None:\n"
-        "            return t\n"
+def _quickly(m: Maker, whole: Any) -> Any:
+    """The function for calls with sizes and at most a dtype; all others go to `whole`. (Options of
+    its own would cost every call 10 ns each: Python looks up each default in a dictionary.)"""
+    key = f"MAKER_{m.name}"
+    source = (
+        f"def {m.name}(size, *more, **options):\n"
+        "    if not options:\n"
+        "        dtype = None\n"
+        "    elif len(options) > 1 or (dtype := options.get('dtype', OTHER)) is OTHER:\n"
+        f"        return {key}_whole(size, *more, **options)\n"
+        "    if type(size) is int and size >= 0 and not (more or SLOW or AWAY):\n"
+        "        facts = FACTS.get(dtype)\n"
+        "        if facts is not None:\n"
+        "            try:\n"
+        f"                a = {key}_quick((size,), facts[0])\n"
+        "            except (MemoryError, ValueError):\n"
+        "                a = None  # said by the long way, in PyTorch's words\n"
+        "            if a is not None:\n"
+        "                t = new(Tensor)\n"
+        "                t._a = a\n"
+        "                t._k = facts[1]\n"
+        "                t._e = t._s = t._v = t._g = None\n"
+        "                return t\n"
+        f"    t = plain((size,) + more, {key}_quick, dtype)\n"
+        f"    return {key}_whole(size, *more, **options) if t is None else t\n"
     )
+    env = {f"{key}_whole": whole, f"{key}_quick": m.quick, "OTHER": _OTHER, "SLOW": SLOW}
+    env |= {"AWAY": AWAY, "FACTS": FACTS, "plain": plain, "Tensor": Tensor, "new": object.__new__}
+    fn = compile_source(f"{m.name} (quick maker)", source, env, m.name)
+    fn.__signature__ = inspect.signature(whole)
+    fn.__annotations__ = whole.__annotations__
+    return fn

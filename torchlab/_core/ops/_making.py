@@ -40,7 +40,9 @@ from torchlab._core.tensor import Tensor, strides_of
 
 _new = object.__new__
 COO = define(layout, "sparse_coo")
-_facts: dict[dt.dtype, tuple[Any, Any]] = {}  # dtype → (NumPy dtype, kind)
+# dtype → (NumPy dtype, kind); None stands for the default type.
+FACTS: dict[dt.dtype | None, tuple[Any, Any]] = {}
+dt.default_changed.append(FACTS.pop)
 
 
 def plain(size: Any, make: Any, dtype: Any = None) -> Tensor | None:
@@ -57,13 +59,12 @@ def plain(size: Any, make: Any, dtype: Any = None) -> Tensor | None:
             for y in shape:
                 if type(y) is not int or y < 0:
                     return None
-    if dtype is None:
-        dtype = dt.get_default_dtype()
-    facts = _facts.get(dtype)
+    facts = FACTS.get(dtype)
     if facts is None:
-        if type(dtype) is not dt.dtype or dtype in dt.QUANTIZED:
+        d = dt.get_default_dtype() if dtype is None else dtype
+        if type(d) is not dt.dtype or d in dt.QUANTIZED:
             return None
-        facts = _facts[dtype] = dtype.np, kind(dtype)
+        facts = FACTS[dtype] = d.np, kind(d)
     t = _new(Tensor)
     try:
         t._a = make(shape, facts[0])
@@ -287,7 +288,7 @@ def sizes_of(size: Any, name: str = "empty") -> tuple[int, ...]:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
     try:
-        out = tuple(x if type(x) is int else int(x.__index__()) for x in size)
+        out = tuple(x if type(x) is int else layouts.as_size(x) for x in size)
     except (TypeError, AttributeError):
         bad = next(x for x in size if not hasattr(x, "__index__"))
         raise TypeError(

@@ -97,7 +97,13 @@ def zeros(how: How, size: Any, *more: Any) -> Any:
     return how.filled(shape, 0, how.kind)
 
 
-@maker("ones", quick=np.ones, out=True)
+def _ones(shape: Any, dtype: Any) -> Any:
+    a = np.empty(shape, dtype)  # (np.ones takes 0.7 us more)
+    a.fill(1)
+    return a
+
+
+@maker("ones", quick=_ones, out=True)
 def ones(how: How, size: Any, *more: Any) -> Any:
     """Ones of the given sizes."""
     shape = how.sizes(size, more)

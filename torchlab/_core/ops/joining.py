@@ -136,6 +136,7 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     out=True,
     method=False,
     meta=_stack_meta,
+    inline=("dim == 0 and arrays[0].size < 4096 and arrays[0].ndim < 4", "np.array(arrays)", "k"),
     vjp={"tensors": "stack_backward(g, tensors.dtypes, dim)"},
     autocast="promote:cpu",
 )
@@ -143,16 +144,7 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     """Tensors of one shape along a new dimension."""
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
-    shape, dtype = arrays[0].shape, arrays[0].dtype
-    if dim == 0 and xp is np and arrays[0].size < 4096 and arrays[0].ndim < 4:
-        for a in arrays:
-            if a.dtype is not dtype:
-                break
-        else:
-            try:
-                return np.array(arrays)
-            except ValueError:
-                pass  # below is said why
+    shape = arrays[0].shape
     for i, a in enumerate(arrays):
         if a.shape != shape:
             raise RuntimeError(

@@ -293,14 +293,32 @@ def _general_list(op: Any) -> str:
     i = ident(op)
     (t,) = [a.name for a in _tensors(op)]
     arguments = ", ".join("arrays" if a.name == t else a.name for a in op.schema.arguments)
-    lines = [
-        f"arrays, history = list_arrays({t})",
+    as_a_rule = [
         "if arrays is not None:",
         f"    result = wrap(K_{i}(np, {arguments}))",
         "else:",
         *("    " + line for line in _check_tensors(op)),
         f"    result = execute(OP_{i}, ({_all(op)}))",
     ]
+    lines = [f"arrays, history, k = list_arrays({t})"]
+    if op.inline:  # for contiguous tensors of one kind
+        condition, expression, _ = op.inline
+        lines += [
+            "result = None",
+            f"if k and k.fast and {condition}:",
+            "    try:",
+            f"        r = {expression}",
+            "    except (ValueError, IndexError):",
+            "        pass  # the kernel says why",
+            "    else:",
+            "        result = new(T)",
+            "        result._a, result._k = r, k",
+            "        result._e = result._s = result._v = result._g = None",
+            "if result is None:",
+            *("    " + line for line in as_a_rule),
+        ]
+    else:
+        lines += as_a_rule
     if op.vjp:
         lines += ["if not history:", "    return result", *_edges(op), *_record(op)]
     return "\n".join([*lines, "return result"])
