@@ -20,6 +20,7 @@ from torchlab._core.ops import activation as _activation
 from torchlab._core.ops import embedding as _embedding
 from torchlab._core.ops import patches as _patches
 from torchlab._core.ops.kernels import reduction_number
+from torchlab._core.ops.scaled_products import ScalingType, SwizzleType  # noqa: F401
 from torchlab._core.tensor import Tensor
 
 _EXTRA = ("sigmoid", "tanh")  # operators of torch that are public here, too
