@@ -50,3 +50,6 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "_cdist_forward": [(F((2, 3), -1, 1), F((4, 3), -1, 1), p, None) for p in (2.0, 1.0, 3.0)],
     "_pdist_forward": [(F((4, 3), -1, 1), p) for p in (2.0, 1.5)],
 }
+
+# Products of 8-bit floats only: test_scaled_products.py
+LEFT_OUT = frozenset({"_scaled_mm", "_scaled_mm_v2"})
