@@ -129,21 +129,26 @@ def _vmapped(cls: Any, args: tuple[Any, ...], level: int) -> Any:
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please"
             " override and implement the vmap staticmethod or set generate_vmap_rule=True."
         )
+    if has_own:
+        if not batches.size_of(pytree.tree_leaves(args), level):  # constants only
+            return _below(level, lambda: cls.apply(*_unwrapped(args, level)))
+        return by_rule(own, f"vmap staticmethod of {cls.__name__}", args, level)
     size, randomness = batches.facts(level)
     dims, values = _dims(args, level), _unwrapped(args, level)
-    if not batches.size_of(pytree.tree_leaves(args), level):  # constants only
+    if not batches.size_of(pytree.tree_leaves(args), level):
         return _below(level, lambda: cls.apply(*values))
-    if has_own:
-        made = _below(level, lambda: own(VmapInfo(size, randomness), dims, *values))
-        if not (isinstance(made, tuple) and len(made) == 2):
-            raise RuntimeError(
-                f"Expected the vmap staticmethod of {cls.__name__} to return (output, out_dims),"
-                f" got {type(made)}"
-            )
-        return _rewrapped(*made, level)
     rule = _generated(cls, dims, size, randomness)
     output = _below(level, lambda: rule.apply(*values))
     return _rewrapped(output, rule.out_dims, level)
+
+
+def by_rule(rule: Any, name: str, args: tuple[Any, ...], level: int) -> Any:
+    """What `rule(info, in_dims, *args)` gives, which returns (output, out_dims)."""
+    info, dims = VmapInfo(*batches.facts(level)), _dims(args, level)
+    made = _below(level, lambda: rule(info, dims, *_unwrapped(args, level)))
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise RuntimeError(f"Expected the {name} to return (output, out_dims), got {type(made)}")
+    return _rewrapped(*made, level)
 
 
 def _summed(g: Any, dim: Any, own: Any, size: int) -> Any:
@@ -315,9 +320,9 @@ def _pushed(cls: Any, args: tuple[Any, ...], level: int, separate: bool) -> Any:
             t = aten.zeros_like(v)
         given.append(t)
     if cls.jvp is Function.jvp:
-        raise RuntimeError(
-            f"jvp of {cls.__name__}: You must implement the jvp function for custom"
-            " autograd.Function to use it with forward mode AD."
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with"
+            f" forward mode AD. ({cls.__name__} has none)"
         )
     made = _below(level, lambda: cls.jvp(ctx, *given))
     many = isinstance(output, tuple)

@@ -14,6 +14,7 @@ from torchlab.library.custom_op import (
     register_fake,
     register_kernel,
     register_torch_dispatch,
+    register_vmap,
 )
 from torchlab.library.fake_context import get_ctx
 from torchlab.library.infer_schema import infer_schema
@@ -38,4 +39,5 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_torch_dispatch",
+    "register_vmap",
 ]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from torchlab._core import dtype as dt
@@ -33,6 +34,7 @@ from torchlab._ops import CUSTOM, OpOverloadPacket
 from torchlab.amp._casting import kind_of
 from torchlab.amp.autocast_mode import is_autocast_available
 from torchlab.autograd.function import Function
+from torchlab.autograd.function_transforms import by_rule
 from torchlab.autograd.grad_mode import no_grad
 from torchlab.library.fake_context import fake_context
 from torchlab.library.infer_schema import infer_schema
@@ -129,6 +131,28 @@ class CustomOpDef:
             )
         self._backward = backward
         self._setup_context = setup_context
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Let `func(info, in_dims, *args, **kwargs)` compute the operator on a whole batch.
+
+        info.batch_size and info.randomness tell of the vmap; in_dims has the hidden dimension of
+        each positional argument, None where there is none. It returns (output, out_dims). Without
+        it the operator runs once for each element.
+        """
+
+        def register(func: Callable[..., Any]) -> Callable[..., Any]:
+            n = self._positional
+            names = [a.name for a in self.op.schema.arguments[n:]]
+
+            def rule(op: Any, args: tuple[Any, ...], level: int) -> Any:
+                named = dict(zip(names, args[n:], strict=True))
+                called = partial(func, **named) if named else func
+                return by_rule(called, f"vmap function of {self._qualname}", args[:n], level)
+
+            self.op._cache["batching"] = rule
+            return func
+
+        return register if func is None else register(func)
 
     def register_torch_dispatch(
         self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
@@ -454,6 +478,11 @@ def register_torch_dispatch(
     return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
+    """`CustomOpDef.register_vmap` by the operator's name."""
+    return definition_of(op).register_vmap(func)
+
+
 def register_autograd(
     op: Any,
     backward: Callable[..., Any],
@@ -474,5 +503,6 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_torch_dispatch",
+    "register_vmap",
     "undefine",
 ]
