@@ -76,14 +76,14 @@ def test_schemas_of_forms_that_write() -> None:
         infer(out, mutates_args=["x"], tags=Tag.out)
 
 
-def test_vmap_rule_gets_the_whole_batch_and_may_be_differentiated():
-    seen = []
+def test_vmap_rule_gets_the_whole_batch_and_may_be_differentiated() -> None:
+    seen: list[object] = []
 
-    @torch.library.custom_op("mylib_vmap::mul", mutates_args=())
-    def mul(x: torch.Tensor, y: torch.Tensor, *, k: float = 1.0) -> torch.Tensor:
-        return torch.tensor(x.detach().numpy() * y.detach().numpy() * k)
+    @torchlab.library.custom_op("mylib_vmap::mul", mutates_args=())
+    def mul(x: torchlab.Tensor, y: torchlab.Tensor, *, k: float = 1.0) -> torchlab.Tensor:
+        return torchlab.tensor(x.detach().numpy() * y.detach().numpy() * k)
 
-    @torch.library.register_vmap("mylib_vmap::mul")
+    @torchlab.library.register_vmap("mylib_vmap::mul")
     def rule(info, in_dims, x, y, k=1.0):
         seen.append((info.batch_size, info.randomness, in_dims, k))
         x, y = (
@@ -92,17 +92,17 @@ def test_vmap_rule_gets_the_whole_batch_and_may_be_differentiated():
         )
         return (x * y * k).movedim(-1, 0), 0
 
-    x = torch.arange(6.0).reshape(2, 3)
-    by_row = torch.vmap(mul, in_dims=(0, None))(x, x[0])
+    x = torchlab.arange(6.0).reshape(2, 3)
+    by_row = torchlab.vmap(mul, in_dims=(0, None))(x, x[0])
     assert by_row.tolist() == [[0.0, 1.0, 4.0], [0.0, 4.0, 10.0]]
     y = x.clone().requires_grad_()
-    torch.vmap(lambda a, b: mul(a, b, k=2.0))(y, y).sum().backward()
+    torchlab.vmap(lambda a, b: mul(a, b, k=2.0))(y, y).sum().backward()
     assert y.grad.tolist() == [[0.0, 4.0, 8.0], [12.0, 16.0, 20.0]]
     assert seen == [(2, "error", (0, None), 1.0), (2, "error", (0, 0), 2.0)]
 
-    @torch.library.register_vmap("mylib_vmap::mul")
+    @torchlab.library.register_vmap("mylib_vmap::mul")
     def wrong(info, in_dims, x, y, k=1.0):
         return x
 
     with pytest.raises(RuntimeError, match=r"\(output, out_dims\)"):
-        torch.vmap(mul)(x, x)
+        torchlab.vmap(mul)(x, x)
