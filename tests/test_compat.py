@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
+import pickle
 import subprocess
 import sys
 import types
+from typing import Any
 
 import pytest
 
@@ -14,10 +17,10 @@ from torchlab import compat
 
 @pytest.fixture
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch as if it had not been imported, and everything as it was afterwards."""
+    """PyTorch and torchvision as if they had not been imported, and all as it was afterwards."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     # Through monkeypatch, so that what a test sets is undone before these come back.
-    for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
+    for name in [name for name in sys.modules if name.split(".")[0] in compat.ALIASES]:
         monkeypatch.delitem(sys.modules, name)
     yield
     compat.uninstall()
@@ -82,7 +85,7 @@ def test_an_error_inside_a_module_is_not_called_missing(
 
 def test_other_names_are_left_alone(alias: None) -> None:
     finder = next(f for f in sys.meta_path if isinstance(f, compat.TorchAlias))
-    assert finder.find_spec("torchvision") is None
+    assert finder.find_spec("torchvisions") is None
     assert finder.find_spec("torchlab.nn") is None
     assert finder.find_spec("json") is None
 
@@ -96,7 +99,7 @@ def test_install_twice_is_once_and_uninstall_takes_all_back(no_torch: None) -> N
     compat.uninstall()
     compat.uninstall()
     assert sys.meta_path == before
-    assert not any(name.split(".")[0] == "torch" for name in sys.modules)
+    assert not any(name.split(".")[0] in compat.ALIASES for name in sys.modules)
     assert "torchlab._core.events" in sys.modules
 
 
@@ -108,41 +111,53 @@ def test_block(no_torch: None) -> None:
     assert "torch" not in sys.modules
 
 
-def test_a_loaded_pytorch_is_refused(no_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+@pytest.mark.parametrize("name", ["torch", "torchvision"])
+def test_a_loaded_library_is_refused(
+    name: str, no_torch: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     before = list(sys.meta_path)
-    with pytest.raises(ImportError, match="already imported"):
+    with pytest.raises(ImportError, match=f"'{name}' is taken.*already imported"):
         compat.install()
     assert sys.meta_path == before
 
 
 SPAWNING = """
 import multiprocessing
+import sys
 
 import torch
 import torch.nn.functional as F
+import torchvision
 
 
 def work(x):
-    return torch.__name__, F.relu(x).tolist()
+    return torch.__name__, torchvision.__name__, F.relu(x).tolist()
 
 
 if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
         print(pool.apply(work, (torch.tensor([-1.0, 2.0]),)))
 """
 
 
-def test_spawned_processes_have_the_alias(tmp_path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SPAWNING)
-    done = subprocess.run(
-        [sys.executable, "-m", "torchlab", "run", str(script)],
+def run(script, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "torchlab", "run", str(script), *arguments],
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.stdout.strip() == "('torchlab', [0.0, 2.0])", done.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_have_the_alias(tmp_path, method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        return
+    script = tmp_path / "script.py"
+    script.write_text(SPAWNING)
+    done = run(script, method)
+    assert done.stdout.strip() == "('torchlab', 'torchlab.vision', [0.0, 2.0])", done.stderr
 
 
 FACES = """
@@ -178,10 +193,65 @@ print("fine", device)
 def test_what_programs_import(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(FACES)
-    done = subprocess.run(
-        [sys.executable, "-m", "torchlab", "run", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run(script)
     assert done.stdout.startswith("fine"), done.stderr
+
+
+def test_torchvision_is_torchlab_vision(alias: None) -> None:
+    namespace: dict[str, Any] = {}
+    exec(
+        "import torchvision, torchvision.transforms.functional as F, torchvision.models as models\n"
+        "from torchvision import datasets, ops, transforms, utils\n"
+        "from torchvision.models.detection import fasterrcnn_resnet50_fpn\n"
+        "from torchvision.models.resnet import ResNet\n",
+        namespace,
+    )
+    vision = importlib.import_module("torchlab.vision")
+    assert namespace["torchvision"] is vision
+    assert vision.__name__ == vision.__spec__.name == "torchlab.vision"
+    for name in ("datasets", "models", "ops", "transforms", "utils"):
+        assert namespace[name] is getattr(vision, name)
+        assert importlib.import_module(f"torchvision.{name}") is namespace[name]
+    assert namespace["F"] is vision.transforms.functional
+    assert namespace["fasterrcnn_resnet50_fpn"] is vision.models.detection.fasterrcnn_resnet50_fpn
+    assert tuple(int(part) for part in vision.__version__.split(".")) >= (0, 28)
+    assert vision.__version__ == importlib.import_module("torchvision.version").__version__
+
+
+def test_pickles_name_the_same_objects(alias: None) -> None:
+    made = importlib.import_module("torchvision.transforms").Resize(3)
+    there = pickle.dumps(made)
+    assert b"torchlab.vision" in there
+    assert type(pickle.loads(there)) is type(made)
+    written = b"ctorchvision.models.resnet\nResNet\n."  # by torchvision itself
+    resnet = importlib.import_module("torchlab.vision.models.resnet")
+    assert pickle.loads(written) is resnet.ResNet
+
+
+def test_what_is_missing_of_torchvision_is_named(alias: None) -> None:
+    says = r"no 'torchlab\.vision\.nonesuch'.*'torchvision\.nonesuch'.*of torchvision is missing"
+    with pytest.raises(ModuleNotFoundError, match=says):
+        importlib.import_module("torchvision.nonesuch")
+    with pytest.raises(ImportError, match="nonesuch"):
+        exec("from torchvision import nonesuch")
+    with pytest.raises(AttributeError, match="'nonesuch'.*torchvision is missing"):
+        _ = importlib.import_module("torchvision").nonesuch
+    with pytest.raises(ImportError, match="nonesuch"):
+        exec("from torchvision.models import nonesuch")
+
+
+def test_parts_of_torchvision_are_loaded_when_asked_for(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, torchvision\n"
+        "def loaded():\n"
+        "    return sorted(m[16:] for m in sys.modules if m.startswith('torchlab.vision.'))\n"
+        "print(loaded())\n"
+        "torchvision.ops.nms\n"
+        "print('ops' in loaded(), 'datasets' in loaded(), 'models' in loaded())\n"
+        "assert torchvision.get_image_backend() == 'PIL'\n"
+        "torchvision.set_image_backend('PIL')\n"
+        "torchvision.disable_beta_transforms_warning()\n"
+    )
+    done = run(script)
+    assert done.stdout == "['version']\nTrue False False\n", done.stderr

@@ -143,6 +143,12 @@ _LAZY |= {
     """.split()
 }
 _LAZY |= {
+    name: ("torchlab.fx.experimental._symbolic_numbers", name)
+    for name in """
+    SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum
+    """.split()
+}
+_LAZY |= {
     "autocast": ("torchlab.amp.autocast_mode", "autocast"),
     "GradScaler": ("torchlab.amp.grad_scaler", "GradScaler"),
 }

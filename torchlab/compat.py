@@ -1,17 +1,19 @@
-"""The `torch` alias: after `install()`, `import torch` and `import torch.x.y` mean torchlab.
+"""The aliases: after `install()`, `import torch` means torchlab and `import torchvision`
+torchlab.vision, with all that is below them.
 
     from torchlab import compat
     compat.install()
-    import torch                       # is torchlab
-    import torch.nn.functional as F    # is torchlab.nn.functional
+    import torch                                # is torchlab
+    import torch.nn.functional as F             # is torchlab.nn.functional
+    from torchvision import transforms          # is torchlab.vision.transforms
 
 `torchlab run script.py` does this for a script that was written for PyTorch. The modules are the
-same objects under two names, so `isinstance`, `is` and module state agree. What torchlab does not
-have raises ModuleNotFoundError (an ImportError) that names the missing part; it never falls back on
-a PyTorch that happens to be installed.
+same objects under two names, so `isinstance`, `is` and module state agree; each is loaded when it
+is imported. What torchlab does not have raises ModuleNotFoundError (an ImportError) that names the
+missing part; it never falls back on a PyTorch that happens to be installed.
 
-Processes of `multiprocessing` have the alias too, forked or spawned; those of a fork server, and
-programs started with `subprocess`, do not.
+Processes of `multiprocessing` have the aliases too, forked, spawned or from a fork server that was
+not yet running; programs started with `subprocess` do not.
 """
 
 from __future__ import annotations
@@ -23,20 +25,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from multiprocessing import spawn
+from multiprocessing import spawn, util
 from types import ModuleType
 from typing import Any
 
-ALIAS = "torch"
-REAL = __name__.partition(".")[0]
+_PACKAGE = __name__.partition(".")[0]
+ALIASES = {"torch": _PACKAGE, "torchvision": f"{_PACKAGE}.vision"}
+"""What programs import, and what they get."""
+
+_LIBRARIES = {"torch": "PyTorch", "torchvision": "torchvision"}
 
 
 def _covers(name: str) -> bool:
-    return name == ALIAS or name.startswith(ALIAS + ".")
+    return name.partition(".")[0] in ALIASES
 
 
 def _real_name(name: str) -> str:
-    return REAL + name[len(ALIAS) :]
+    alias, dot, rest = name.partition(".")
+    return ALIASES[alias] + dot + rest
 
 
 def _exists(real: str) -> bool:
@@ -62,7 +68,8 @@ class _AliasLoader(Loader):
 
 
 class TorchAlias(MetaPathFinder):
-    """The import hook. It answers for `torch` and everything below it, and for nothing else."""
+    """The import hook. It answers for the ALIASES and everything below them, and for nothing
+    else."""
 
     def find_spec(
         self,
@@ -70,7 +77,7 @@ class TorchAlias(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """The spec of the torchlab module behind `fullname`; None for names not under `torch`.
+        """The spec of the torchlab module behind `fullname`; None for names under no alias.
 
         Raises:
             ModuleNotFoundError: torchlab has no such module.
@@ -79,10 +86,12 @@ class TorchAlias(MetaPathFinder):
             return None
         real = _real_name(fullname)
         if not _exists(real):
+            alias = fullname.partition(".")[0]
             raise ModuleNotFoundError(
                 f"torchlab has no '{real}', which this program imports as '{fullname}': that part "
-                "of PyTorch is missing from torchlab. `import torch` means torchlab here (the "
-                f"alias of {__name__}); run the program with python itself to use PyTorch",
+                f"of {_LIBRARIES[alias]} is missing from torchlab. `import {alias}` means "
+                f"{ALIASES[alias]} here (the alias of {__name__}); run the program with python "
+                "itself to use PyTorch",
                 name=fullname,
             )
         # Not marked as a package, or the import system would give plain modules a `__path__`;
@@ -92,6 +101,7 @@ class TorchAlias(MetaPathFinder):
 
 _IN_CHILDREN = f"from {__name__} import install; install(); "
 _command_line = spawn.get_command_line
+_start: Any = util.spawnv_passfds
 
 
 def _command_line_of_children(**kwargs: Any) -> list[str]:
@@ -104,44 +114,55 @@ def _command_line_of_children(**kwargs: Any) -> list[str]:
     return command
 
 
+def _start_of_helpers(path: Any, args: Any, passfds: Any) -> Any:
+    """Starts a fork server with the alias, which all its children inherit; else as it is."""
+    if len(args) > 1 and args[-2] == "-c" and "multiprocessing.forkserver" in args[-1]:
+        args = [*args[:-1], _IN_CHILDREN + args[-1]]
+    return _start(path, args, passfds)
+
+
 def _installed() -> TorchAlias | None:
     return next((f for f in sys.meta_path if isinstance(f, TorchAlias)), None)
 
 
 def install() -> None:
-    """Make `import torch` mean torchlab in this process. Calling it again does nothing.
+    """Make `import torch` and `import torchvision` mean torchlab in this process. Calling it again
+    does nothing.
 
     Raises:
-        ImportError: PyTorch itself is imported already; two frameworks under one name would mix.
+        ImportError: one of them is imported already; two libraries under one name would mix.
     """
     if _installed() is not None:
         return
-    loaded = sys.modules.get(ALIAS)
-    if loaded is not None and loaded is not sys.modules.get(REAL):
-        raise ImportError(
-            "the name 'torch' is taken: PyTorch is already imported in this process "
-            f"({getattr(loaded, '__file__', 'no file')}). Install the alias before anything "
-            "imports torch, or run the script with `torchlab run`",
-            name=ALIAS,
-        )
+    for alias, real in ALIASES.items():
+        loaded = sys.modules.get(alias)
+        if loaded is not None and loaded is not sys.modules.get(real):
+            raise ImportError(
+                f"the name '{alias}' is taken: {_LIBRARIES[alias]} is already imported in this "
+                f"process ({getattr(loaded, '__file__', 'no file')}). Install the alias before "
+                f"anything imports {alias}, or run the script with `torchlab run`",
+                name=alias,
+            )
     sys.meta_path.insert(0, TorchAlias())
     spawn.get_command_line = _command_line_of_children
+    util.spawnv_passfds = _start_of_helpers  # type: ignore[attr-defined]
 
 
 def uninstall() -> None:
-    """Take the alias back: `import torch` means PyTorch again, or fails where there is none."""
+    """Take the aliases back: `import torch` means PyTorch again, or fails where there is none."""
     finder = _installed()
     if finder is None:
         return
     sys.meta_path.remove(finder)
     spawn.get_command_line = _command_line
+    util.spawnv_passfds = _start  # type: ignore[attr-defined]
     for name in [name for name in sys.modules if _covers(name)]:
         del sys.modules[name]
 
 
 @contextlib.contextmanager
 def torch_alias() -> Iterator[None]:
-    """`with torch_alias(): import torch` — the alias for a block; nested blocks are one."""
+    """`with torch_alias(): import torch` — the aliases for a block; nested blocks are one."""
     before = _installed()
     install()
     try:

@@ -18,13 +18,13 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
     _each(
         "_version version _core.events _core.errors _core.config _core.attention_backends "
-        "_core.pytree _core.lazy"
+        "_core.pytree _core.lazy _core.forks"
     ),
     # 1: facts about tensors, without memory
     _each(
         "_core.dtype _core.formats _core.info _core.settings _core.threads "
         "_core.device _core.kind _core.layout _core.meta _core.structures "
-        "_core.box_muller _core.generator _core.printing"
+        "_core.box_muller _core.generator _core.printing _core.hooks _core.refusals"
     ),
     # 2: memory and who provides it
     _each("_core.memory _core.backends"),
@@ -45,7 +45,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 6
     _each("nn optim serialization utils"),
     # 7
-    _each("fx"),
+    (("fx", "_subclasses"),),
     # 8
     _each(
         "hub utils.model_zoo backends __config__ profiler _ops _decomp "
@@ -54,7 +54,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 9: `compiler` itself is what is left: backends, the public functions
     _each("compiler.capture compiler.aot compiler.inductor compiler"),
     # 10
-    _each("export jit onnx vision audio text"),
+    _each("_dynamo export jit onnx vision audio text"),
     # 11: the command line runs scripts under the alias, so compat comes before it
     _each("viz notebook compat cli __main__"),
 )

@@ -385,19 +385,6 @@ def graph(t: Any, tensors: dict[str, Any], made: Any = ()) -> Any:
     return lines
 
 
-def renewed(ours: Any, theirs: Any) -> bool:
-    """Whether PyTorch gave a view a new node after a write that was not recorded. torchlab does so
-    after a recorded one only: otherwise the old node is still right."""
-
-    def count(lines: Any) -> int:
-        return sum(line[1] == "AsStridedBackward0" for line in lines)
-
-    if not (isinstance(ours, list) and isinstance(theirs, list)):
-        return False
-    first = theirs[0][1] == "AsStridedBackward0" != ours[0][1]
-    return first or count(ours) < count(theirs)
-
-
 def _aspects(t: Any, tensors: dict[str, Any], made: Any) -> dict[str, Any]:
     read: dict[str, Callable[[], Any]] = {
         "shape": lambda: tuple(t.shape),
@@ -466,45 +453,12 @@ class Run:
                     g.grad_fn for g in found if g is not None and g.grad_fn is not None
                 )
 
-    def undefined(self, step: str) -> bool:
-        """Whether torchlab need not do as PyTorch: a view that was made without recording says
-        that it wants gradients as long as its base does. Who saves what for it, and what it says
-        when its base does not any more, is left open."""
-        theirs = self.tensors(1)
-        odd = [
-            n for n, t in theirs.items()
-            if t._is_view() and t._base is not None and t.requires_grad and _try(_leaf, t)
-        ]  # fmt: skip
-        flags = re.match(r"(t\d+)\.requires_grad_", step)
-        if flags and flags[1] in theirs:
-            used = any(re.search(rf"\b{flags[1]}\b", s) for s in self.steps[2:-1])
-            new = not step.endswith("(False)") and not _try(
-                lambda t: t.requires_grad, theirs[flags[1]]
-            )
-            return used and new or any(t._base is theirs[flags[1]] for t in theirs.values())
-        used = set(re.findall(r"\bt\d+\b", step))
-        if not re.search(r"_\(|_hook", step) and used.intersection(odd):
-            return True
-        if "detach_" in step and any(_try(lambda t: t.retains_grad, t) for t in theirs.values()):
-            return True
-        if (
-            "packed(" in step
-            or "'saved'" in step
-            or "requires_grad_(F" in step
-            or "detach_" in step
-        ):
-            return bool(odd)
-        return False
-
     def tensors(self, i: int) -> dict[str, Any]:
         kind = self.libs[i].Tensor
         return {n: v for n, v in self.envs[i].items() if isinstance(v, kind) and n != "_"}
 
     def take(self, step: str) -> Difference | None:
         self.steps.append(step)
-        if self.undefined(step):
-            self.ended = True
-            return None
         before = len(self.envs[0]["log"])
         code = compile(step, f"step {len(self.steps)}", "exec")
         errors: list[Exception | None] = []
@@ -542,9 +496,6 @@ class Run:
             for key in y:
                 if key in ("_version", "base") and t.untyped_storage()._cdata in self.sums:
                     continue  # gradients: views of what, how often added to
-                if key == "graph" and renewed(x[key], y[key]):
-                    self.ended = True
-                    return None
                 if not _close(x[key], y[key]):
                     return Difference(f"{n}.{key}", x[key], y[key])
             if not _close(ours[n].detach().clone().tolist(), t.detach().clone().tolist()):

@@ -755,23 +755,15 @@ class Maker:
         x = self.tensor()
         match self.integer(0, 4):
             case 0 | 1:
-                x = self.tensor(
-                    lambda t: (
-                        t.is_floating_point() and not t.requires_grad and not self.has_views(t)
-                    )
-                )
+                x = self.tensor(lambda t: t.is_floating_point() and not t.requires_grad)
                 return Step(f"{x}.requires_grad_()")
             case 2:
-                x = self.tensor(lambda t: not self.has_views(t))
+                x = self.tensor()
                 return Step(f"{x}.requires_grad_(False)")
             case 3:
                 return Step(f"{self.new()} = {x}.detach().requires_grad_()")
             case _:
                 return Step(f"{self.new()} = {x}.data", moves=True)
-
-    def has_views(self, t: Any) -> bool:
-        """Whether a view of it is alive: PyTorch's views ask their base, torchlab's were told."""
-        return any(v._base is t for v in map(self.env.__getitem__, self.names))
 
     def step(self) -> Step:
         """The next line."""

@@ -25,39 +25,11 @@ from tests.conformance.program_steps import Maker, Step
 LENGTH = 10
 EPS = {"bfloat16": 2**-7, "float16": 2**-10, "float64": 2**-52, "complex128": 2**-52}
 EPS_OF_OTHERS = 2**-23  # integers are computed in float32, too
-# A view renews its node after a write: PyTorch also after one under no_grad, torchlab need not.
-VIEW_NODES = [
-    f"{n}Backward0" for n in (
-        "Select", "Slice", "T", "Transpose", "View", "Unsqueeze", "Expand", "Diagonal", "Alias",
-        "Permute", "Unfold", "ReshapeAlias", "Split", "Unbind",
-    )
-] + [f"SqueezeBackward{i}" for i in range(3)]  # fmt: skip
-# Composites that PyTorch ends with another operator: (torchlab's last node, PyTorch's).
-OTHERWISE_BUILT = {
-    ("SubBackward0", "RsubBackward1"),  # 2 - x
-    ("SubBackward0", "RsubBackward0"),
-    ("MulBackward0", "LdexpBackward0"),
-    ("PermuteBackward0", "ViewBackward0"),  # einsum
-    ("PowBackward1", "PowBackward2"),  # 2 ** x
-    *((f"A{n}hBackward0", f"A{n}hBackward1") for n in ("sin", "cos", "tan")),  # in place
-    ("RemainderBackward1", "NotImplemented"),  # 2 % x
-    ("DivBackward0", "DivBackward2"),  # rounding_mode=None
-    ("XlogyBackward0", "XlogyBackward1"),
-    ("AsStridedBackward0", "ViewAsComplexBackward0"),  # a view of what was written to
-    ("AsStridedBackward0", "ViewAsRealBackward0"),
-}
 # Refusals of PyTorch's that are accidents of its build, or wishes that torchlab fulfils.
 NOT_TORCHLABS = (
     "INTERNAL ASSERT",
-    "does not support automatic differentiation for outputs with complex dtype",
-    "Autograd not support dtype",
-    "Expected isFloatingType",
     "setStorage",  # out of bounds of a tensor without elements
-    "std_var_all: Unsupported dtype",  # of 16-bit floats into a wider `out`, all elements at once
-    "std_cpu\" not implemented for 'Complex",  # a real one into a complex `out`
     "ComplexHalf",  # a type that torchlab does not have
-    "derivative for aten::remainder is not implemented",  # 2 % x
-    "the derivative for 'inplace version of",  # x.asinh_()
 )
 SLACK = 64  # roundings that a step may add
 
@@ -147,17 +119,6 @@ class Run:
         """Whether this step writes to memory that another of its operands, or the operand itself,
         sees twice."""
         tensors = _tensors(self.libs[1], self.envs[1])
-        resized = re.search(r"(t\d+)\.resize_|out=(t\d+)", step.code)
-        if resized is not None:
-            t = tensors.get(resized.group(1) or resized.group(2))
-            alike = [] if t is None else [
-                x for x in tensors.values()
-                if x is not t and x.untyped_storage()._cdata == t.untyped_storage()._cdata
-            ]  # fmt: skip
-            if any(x._base is None or x._base is not t._base for x in alike) and not (
-                t is not None and all(x._base is t for x in alike)
-            ):
-                return True  # x and x.data: two records of one memory, in torchlab
         if step.writes is None:
             return False
         if "masked_scatter_" in step.code and step.code.count(step.writes) > 1:
@@ -193,9 +154,6 @@ class Run:
             len(re.findall(rf"\b{step.writes}\b", step.code)) > 1
         ):
             doubtful = True
-        renewed = re.match(r"(t\d+)\.requires_grad_\(\)", step.code)
-        if renewed and any(f"{renewed[1]}.requires_grad_(F" in s.code for s in self.steps):
-            raise Undefined  # PyTorch's leaf gets the gradients of before, torchlab's is a new one
         code = compile(step.code, f"step {number}", "exec")
         errors: list[Exception | None] = []
         for env in (theirs, ours):
@@ -212,28 +170,10 @@ class Run:
         self.refused = e_theirs is not None
         if any(text in str(e_theirs) for text in NOT_TORCHLABS):
             raise Undefined
-        if "backward(" in step.code and "can't be cast to the desired output" in str(e_theirs):
-            if any("addcdiv" in s.code for s in self.steps):
-                raise Undefined
-        saved = ("is at version", "detached in-place")
-        if any(text in str(e) for e in errors for text in saved) and None in errors:
-            raise Undefined  # each saves other operands: torchlab those that a needed formula uses
         if doubtful and None not in errors:
             raise Undefined  # the overlap and another fault
         if "single memory location" in str(e_theirs) and e_ours is None and doubtful:
             raise Undefined  # told by neither in every case
-        two_faults = ("out=" in step.code or "_(" in step.code or "=" in step.code.split()[1]) and (
-            {type(e_ours).__name__, type(e_theirs).__name__}
-            == {"RuntimeError", "NotImplementedError"}
-        )
-        if two_faults:  # which of them is told first, and what was done by then, nobody says
-            raise Undefined
-        if "backward(" in step.code and None not in errors:
-            raise Undefined  # which of two missing derivatives is asked for first
-        if "backward(" in step.code and e_ours is not None and e_theirs is None:
-            views = [t for t in _tensors(self.libs[1], theirs).values() if t._base is not None]
-            if any(t.is_leaf and t.requires_grad for t in views):
-                raise Undefined  # PyTorch asks for no derivative by a view that leads nowhere
         if type(e_ours).__name__.lstrip("_") != type(e_theirs).__name__.lstrip("_"):
             return Difference(number, "exception", _told(e_ours), _told(e_theirs))
         if e_ours is not None:
@@ -260,11 +200,6 @@ class Run:
         out = re.search(r"out=(t\d+)", code)
         if out and len(re.findall(rf"\b{out[1]}\b", code)) > 1:
             return True
-        if out and out[1] in env and env[out[1]].is_leaf and (
-            env[out[1]].requires_grad
-            or any(f"{out[1]}.requires_grad_(F" in s.code for s in self.steps)
-        ):  # fmt: skip
-            return True
         if out and out[1] in env and not env[out[1]].numel() and env[out[1]].storage_offset():
             return True
         if re.search(r"resize_|view_as_complex|\.view\(torch\.", code):
@@ -281,14 +216,6 @@ class Run:
                 return True
         if re.search(r"\.view\(torch\.", code) and any(t.ndim and t.shape[-1] == 1 for t in used):
             return True
-        reshaped = re.search(r"(t\d+)\.(squeeze_|unsqueeze_|t_|transpose_|resize_)\(", code)
-        if reshaped and env[reshaped[1]].is_leaf and (
-            env[reshaped[1]].requires_grad
-            or any(f"{reshaped[1]}.requires_grad_(F" in s.code for s in self.steps)
-        ):  # fmt: skip
-            return True
-        if ".detach_(" in code or ".requires_grad_(" in code and "= " not in code:
-            return any(v._base is t for t in used for v in env.values())
         return False
 
     def compare(self, step: Step, number: int) -> Difference | None:
@@ -306,22 +233,6 @@ class Run:
         for n, t in theirs.items():
             a, b = _aspects(ours[n]), _aspects(t)
             for key, value in b.items():
-                if key == "grad_fn" and (a[key], value) in OTHERWISE_BUILT:
-                    continue
-                if key == "grad_fn" and value == "AsStridedBackward0" and a[key] in VIEW_NODES:
-                    continue
-                if key in ("grad_fn", "is_leaf") and value == "RuntimeError" and a[key] != value:
-                    raise Undefined  # a view of several, after a write that was not recorded
-                if (
-                    key == "requires_grad"
-                    and value
-                    and not (t.is_floating_point() or t.is_complex())
-                ):
-                    raise Undefined  # an integer tensor with a part of a recorded copy_
-                if a[key] != value and key == "_version" and "matmul" in step.code:
-                    raise Undefined  # PyTorch counts what a composite writes inside
-                if a[key] != value and key == "stride" and self.odd_ones(step):
-                    raise Undefined
                 if a[key] != value:
                     return Difference(number, f"{n}.{key}", a[key], value)
             values = _numpy(t)
@@ -346,16 +257,6 @@ class Run:
             )  # fmt: skip
         return None
 
-    def odd_ones(self, step: Step) -> bool:
-        """Whether contiguous tensors of several shapes took part, of which one has a dimension of
-        size 1 with another step than row-major order gives it."""
-        env = _tensors(self.libs[1], self.envs[1])
-        used = [env[n] for n in re.findall(r"\bt\d+\b", step.code) if n in env]
-        used = [t for t in used if t.ndim]
-        if not all(t.is_contiguous() for t in used[1:]):
-            return False
-        return any(t.stride() != t.new_empty(t.shape).stride() for t in used[1:])
-
     def level(self, mine: Any, other: Any) -> None:
         """Gives ours PyTorch's last digits, so that differences do not grow."""
         values = other.detach()
@@ -368,14 +269,10 @@ class Run:
     def backward(self) -> Difference | None:
         """The gradients of whatever requires some."""
         theirs = _tensors(self.libs[1], self.envs[1])
-        if any(_aspects(t)["is_leaf"] == "RuntimeError" for t in theirs.values()):
-            return None
-        leaves = [n for n, t in theirs.items() if t.is_leaf]
-        if any(theirs[n]._base is not None and theirs[n]._version for n in leaves):
-            return None
+        leaves = [n for n, t in theirs.items() if _aspects(t)["is_leaf"] is True]
         roots = [
             n for n, t in theirs.items()
-            if t.requires_grad and not t.is_leaf and bool(t.detach().isfinite().all())
+            if t.requires_grad and n not in leaves and bool(t.detach().isfinite().all())
         ][-3:]  # fmt: skip
         if not roots:
             return None

@@ -307,3 +307,15 @@ def test_names_that_torchlab_has_not():
     )
     with pytest.raises(AttributeError, match=r"torchlab has no 'torch.nn.modules.linear.Linexr'"):
         torch.load(io.BytesIO(data), weights_only=False)
+
+
+def test_vision_is_torchvision_on_disk():
+    obj = torch.vision.models.alexnet(num_classes=2), torch.vision.transforms.Resize(4)
+    data = saved(obj)
+    for name in (b"torchvision.models.alexnet\nAlexNet", b"torchvision.transforms\nResize"):
+        assert name in data
+    net, resize = torch.load(io.BytesIO(data), weights_only=False)
+    assert type(net) is type(obj[0]) and resize.size == 4
+    old = data.replace(b"torchvision.transforms\nResize", b"torchvision.transformz\nResize")
+    with pytest.raises(AttributeError, match=r"no 'torchvision.transformz.Resize'"):
+        torch.load(io.BytesIO(old), weights_only=False)

@@ -44,6 +44,40 @@ def test_draws_are_those_of_torchvision():
     assert tl.rand(1).item() == 0.6720845699310303
 
 
+def test_moves_of_the_elastic_transform():
+    """Recorded with torchvision 0.28 on PyTorch after manual_seed(7)."""
+    tl.manual_seed(7)
+    moves = T.ElasticTransform.get_params([8.0, 5.0], [0.3, 0.2], [3, 4])
+    assert moves.shape == (1, 3, 4, 2)
+    np.testing.assert_allclose(
+        moves[0, 0].numpy(),
+        [
+            [0.12936575710773468, -0.7125852704048157],
+            [-1.1925578117370605, -0.9748556017875671],
+            [0.6297328472137451, -0.1871703863143921],
+            [0.627631425857544, -0.46685850620269775],
+        ],
+        rtol=1e-5,
+    )
+    assert tl.rand(1).item() == 0.5209300518035889
+
+
+@pytest.mark.parametrize(("severity", "total"), [(1, 69214), (3, 69555), (5, 68687), (7, 52500)])
+def test_augmix(severity, total):
+    """Recorded with torchvision 0.28 on PyTorch; the severity is the seed too."""
+    y, x = np.mgrid[:12, :16]
+    values = np.stack([x * 15 + y, 255 - y * 20, (x * y * 7) % 256]).astype(np.uint8)
+    tl.manual_seed(severity)
+    out = T.AugMix(severity=severity)(tl.from_numpy(values))
+    assert out.dtype == tl.uint8 and int(out.to(tl.int64).sum()) == total
+    tl.manual_seed(severity)
+    picture = T.AugMix(severity=severity)(Image.fromarray(values.transpose(1, 2, 0)))
+    assert int(np.asarray(picture, np.int64).sum()) == total
+    assert repr(T.AugMix(all_ops=False)).startswith("AugMix(severity=3, mixture_width=3, chain_")
+    with pytest.raises(ValueError, match="severity"):
+        T.AugMix(severity=0)
+
+
 def test_a_pipeline_for_pictures():
     pic = Image.fromarray(BYTES.transpose(1, 2, 0))
     steps = T.Compose(

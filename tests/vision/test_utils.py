@@ -12,6 +12,7 @@ from torchlab.vision import utils as U
 
 Image = pytest.importorskip("PIL.Image")
 ImageDraw = pytest.importorskip("PIL.ImageDraw")
+ImageFont = pytest.importorskip("PIL.ImageFont")
 
 BYTES = np.random.default_rng(0).integers(0, 256, (3, 30, 40), dtype=np.uint8)
 
@@ -71,11 +72,66 @@ def test_boxes_are_pillows_rectangles():
     pen.rectangle((2, 3, 20, 15), outline="red", width=2)
     pen.rectangle((5, 5, 30, 25), outline=(1, 2, 3), width=2)
     np.testing.assert_array_equal(out.numpy(), channels_first(wanted))
-    labelled = U.draw_bounding_boxes(image(), boxes, labels=["a", None], fill_labels=True)
-    assert labelled.dtype == tl.uint8 and labelled.shape == (3, 30, 40)
     floats = U.draw_bounding_boxes(image() / 255, boxes, colors="blue")
     assert floats.dtype == tl.float32
     assert floats[:, 3, 2].tolist() == [0.0, 0.0, 1.0]
+
+
+def test_labels_stand_inside_the_first_corner():
+    boxes = tl.tensor([[2, 3, 30, 25], [5, 5, 30, 25]])
+    wanted = picture()
+    pen = ImageDraw.Draw(wanted)
+    font = ImageFont.load_default()
+    pen.rectangle((2, 3, 30, 25), outline="red", width=2)
+    left, top, right, bottom = pen.textbbox((5, 6), "ag", font=font)
+    pen.rectangle((left - 1, top - 1, right + 1, bottom + 1), fill="yellow")
+    pen.text((5, 6), "ag", fill="black", font=font)
+    pen.rectangle((5, 5, 30, 25), outline="red", width=2)
+    out = U.draw_bounding_boxes(
+        image(),
+        boxes,
+        labels=["ag", None],
+        colors="red",
+        width=2,
+        fill_labels=True,
+        label_background_colors="yellow",
+    )
+    np.testing.assert_array_equal(out.numpy(), channels_first(wanted))
+    wanted = picture()
+    pen = ImageDraw.Draw(wanted)
+    pen.rectangle((2, 3, 30, 25), outline="red")
+    pen.text((4, 5), "g", fill=(0, 0, 255), font=font)
+    pen.rectangle((5, 5, 30, 25), outline="red")
+    pen.text((7, 7), "h", fill=(0, 255, 0), font=font)
+    out = U.draw_bounding_boxes(
+        image(), boxes, labels=["g", "h"], colors="red", label_colors=["blue", "#00ff00"]
+    )
+    np.testing.assert_array_equal(out.numpy(), channels_first(wanted))
+    gray = U.draw_bounding_boxes(image()[:1], boxes, colors="red", labels=["g", "h"])
+    assert gray.shape == (3, 30, 40)
+    with pytest.warns(UserWarning, match="font_size"):
+        U.draw_bounding_boxes(image(), boxes, labels=["g", "h"], font_size=9)
+    with pytest.warns(UserWarning, match="No box was drawn"):
+        U.draw_bounding_boxes(image(), tl.zeros(0, 4), labels=[])
+    with pytest.raises(OSError):
+        U.draw_bounding_boxes(image(), boxes, font="no such font.ttf")
+
+
+def test_a_turned_box_shows_where_its_top_is():
+    """Recorded with torchvision 0.28: the first side is dashed, five pixels and five."""
+    corners = tl.tensor([[2, 2, 32, 2, 32, 20, 2, 20]])
+    out = U.draw_bounding_boxes(tl.zeros(3, 24, 36), corners, colors="red")
+    rows = ["".join(".#"[int(v)] for v in out[0, y].tolist()) for y in (1, 2, 3, 20)]
+    assert rows == [
+        "....................................",
+        "..######....######....######....#...",
+        "..#.............................#...",
+        "..###############################...",
+    ]
+    filled = U.draw_bounding_boxes(
+        tl.zeros(3, 24, 36, dtype=tl.uint8), corners, colors="red", fill=True
+    )
+    assert filled[0, 10, 10].item() == 100 and filled[0, 10, 2].item() == 255
 
 
 def test_masks_are_mixed():

@@ -17,10 +17,19 @@ Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 _BLOCK = 1 << 15  # pairs in one pass: a dozen temporaries in the cache, and few Python calls
 _F = np.float32
+LONG = 1 << 15
+"""From here on a kernel pays for itself."""
+
+compiled: Callable[[], Any] | None = None
+"""Gives the kernel of torchlab._core.codegen.normals, which is to be found above; the operators
+that draw put it here."""
 
 
 def _float32s(*values: float) -> tuple[float, ...]:
@@ -28,17 +37,17 @@ def _float32s(*values: float) -> tuple[float, ...]:
     return tuple(float(_F(v)) for v in values)
 
 
-_LOG_POLYNOMIAL = _float32s(
+LOG_POLYNOMIAL = _float32s(
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
     -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
 )  # fmt: skip
-_COS_POLYNOMIAL = _float32s(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_SIN_POLYNOMIAL = _float32s(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+COS_POLYNOMIAL = _float32s(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+SIN_POLYNOMIAL = _float32s(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 # -pi/4 in three parts, each short enough for its product with a small integer to be exact.
-_PI_4_PARTS = _float32s(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
-_LN2_HIGH, _LN2_LOW = _float32s(0.693359375, -2.12194440e-4)
-_SQRT_HALF, _FOUR_OVER_PI = _float32s(0.707106781186547524, 1.27323954473516)
-_TWO_PI = _F(2 * np.pi)
+PI_4_PARTS = _float32s(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+LN2_HIGH, LN2_LOW = _float32s(0.693359375, -2.12194440e-4)
+SQRT_HALF, FOUR_OVER_PI = _float32s(0.707106781186547524, 1.27323954473516)
+TWO_PI = _F(2 * np.pi)
 _SPLIT = 2.0**27 + 1
 
 
@@ -69,6 +78,10 @@ def box_muller_float32(uniforms: np.ndarray, mean: float, std: float) -> None:
     `uniforms` is a contiguous float32 array whose length is a multiple of 16; in each block of 16
     the element j gives the radius and j + 8 the angle of the pair of results (j, j + 8).
     """
+    fast = compiled() if uniforms.size >= LONG and compiled is not None else None
+    if fast is not None:
+        fast(uniforms, mean, std)
+        return
     blocks = uniforms.reshape(-1, 2, 8)
     step = _BLOCK // 8
     mean, std = _float32s(mean, std)
@@ -77,7 +90,7 @@ def box_muller_float32(uniforms: np.ndarray, mean: float, std: float) -> None:
         squared = _log((_F(1) - block[:, 0]).reshape(-1))
         squared *= -2.0
         radius = np.sqrt(squared.astype(_F)).astype(np.float64)
-        sine, cosine = _sincos((_TWO_PI * block[:, 1]).reshape(-1))
+        sine, cosine = _sincos((TWO_PI * block[:, 1]).reshape(-1))
         scratch = np.empty(radius.shape, _F)
         for half, values in enumerate((cosine, sine)):
             values *= radius
@@ -111,16 +124,16 @@ def _log(x: np.ndarray) -> np.ndarray:
     bits = x.view(np.int32)
     exponent = ((bits >> 23) - 126).astype(np.float64)
     x = ((bits & 0x007FFFFF) | 0x3F000000).view(_F).astype(np.float64)  # the mantissa, [1/2, 1)
-    small = x < _SQRT_HALF
+    small = x < SQRT_HALF
     exponent -= small
     x += x * small
     x -= 1.0
     square = x * x
     _round(square, scratch)
-    y = _polynomial(x, _LOG_POLYNOMIAL, scratch)
+    y = _polynomial(x, LOG_POLYNOMIAL, scratch)
     y *= x
     _round(y, scratch)
-    low = exponent * _LN2_LOW
+    low = exponent * LN2_LOW
     _round(low, scratch)
     y *= square
     y += low
@@ -130,7 +143,7 @@ def _log(x: np.ndarray) -> np.ndarray:
     _round(y, scratch)
     x += y
     _round(x, scratch)
-    exponent *= _LN2_HIGH
+    exponent *= LN2_HIGH
     x += exponent
     _round(x, scratch)
     return x
@@ -139,14 +152,14 @@ def _log(x: np.ndarray) -> np.ndarray:
 def _sincos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(sin, cos) of float32 angles in [0, 2π]: float32 values in float64 arrays."""
     scratch = np.empty_like(angle)
-    octant = ((angle * _F(_FOUR_OVER_PI)).astype(np.int32) + 1) & ~1
+    octant = ((angle * _F(FOUR_OVER_PI)).astype(np.int32) + 1) & ~1
     turns, x = octant.astype(np.float64), angle.astype(np.float64)
-    for part in _PI_4_PARTS:
+    for part in PI_4_PARTS:
         x += turns * part
         _round(x, scratch)
     square = x * x
     _round(square, scratch)
-    cosine = _polynomial(square, _COS_POLYNOMIAL, scratch)
+    cosine = _polynomial(square, COS_POLYNOMIAL, scratch)
     cosine *= square
     _round(cosine, scratch)
     cosine *= square
@@ -154,7 +167,7 @@ def _sincos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _round(cosine, scratch)
     cosine += 1.0
     _round(cosine, scratch)
-    sine = _polynomial(square, _SIN_POLYNOMIAL, scratch)
+    sine = _polynomial(square, SIN_POLYNOMIAL, scratch)
     sine *= square
     _round(sine, scratch)
     sine *= x

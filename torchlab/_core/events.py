@@ -161,10 +161,27 @@ loader_step = Topic(
 )
 loader_phase = Topic(
     "loader_phase",
-    "A stretch of a data loader's work. phase: 'fetch' (samples are read), 'collate', 'idle' (a"
-    " worker has no request), 'queued' (a batch is ready and not taken) or 'wait' (the loop waits"
-    " for a batch); worker: int, None for the loader's process; batch: int; began, ended: float"
-    " (time.perf_counter).",
+    "A stretch of a data loader's work. phase: 'fetch' (samples are read), 'collate', 'queued' (a"
+    " batch is ready and not taken) or 'wait' (the loop waits for a batch); with workers also"
+    " 'start' (a worker's process is being started), 'idle' (it has no request), 'pack' (it keeps"
+    " account of where it is and moves a batch into shared memory), 'send' (the batch is in the pipe's queue), 'blocked' (the loader"
+    " waits for any answer) and 'receive' (it reads one); worker: int, None for the loader's"
+    " process; batch: int; began, ended: float (time.perf_counter); cpu: float | None, seconds of"
+    " the processor in it; slowest: (index, seconds) of the sample that took longest, or None;"
+    " loader (lent) and pass_id: int, as in loader_pass.",
+)
+loader_pass = Topic(
+    "loader_pass",
+    "A pass over a data loader has begun or ended. stage: 'begin' (began … ended: workers were"
+    " started) or 'end' (they were stopped); loader (lent); pass_id: int, another for every pass;"
+    " base_seed: int, worker i has base_seed + i, None without workers; began, ended: float.",
+)
+loader_batch = Topic(
+    "loader_batch",
+    "A data loader gives out a batch, or raises. loader (lent), pass_id; batch: int, the number of"
+    " the request; index: int, its place among those given out; worker: int | None; seed: int |"
+    " None, the worker's; indices: what was asked for, None of a stream; value: the batch (lent);"
+    " error: str, what is raised instead; began (it was asked for), ended: float.",
 )
 collective_begin = Topic(
     "collective_begin", "A collective starts. name: str; rank: int; nbytes: int."

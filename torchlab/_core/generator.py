@@ -26,6 +26,7 @@ from numpy.typing import DTypeLike
 from torchlab._core.box_muller import box_muller_float32, fma64
 from torchlab._core.device import concrete
 from torchlab._core.device import device as Device
+from torchlab._core.forks import free_at_fork
 
 DEFAULT_SEED = 67280421310721
 _WORDS = 624
@@ -56,7 +57,7 @@ class Generator:
         self._engine: np.random.MT19937 | None = None
         self._legacy: np.random.RandomState | None = None
         self._next_normal: float | None = None
-        self._lock = threading.RLock()
+        self._lock = free_at_fork(threading.RLock())
 
     @property
     def device(self) -> Device:
@@ -64,7 +65,10 @@ class Generator:
         return self._device
 
     def __repr__(self) -> str:
-        return f"<torchlab.Generator device={self._device} initial_seed={self._seed}>"
+        return (
+            f"<torchlab._C.Generator object at {id(self):#x}, device={self._device},"
+            f" initial_seed={self._seed}>"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (str(self._device), self.get_state())

@@ -14,7 +14,7 @@ import numpy as np
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import settings
-from torchlab._core.dispatch import compute
+from torchlab._core.dispatch import viewing
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import strided
 from torchlab._core.storages import TypedStorage, UntypedStorage
@@ -62,7 +62,7 @@ def construct(
                 f"new(): expected a tensor of type {_options(dtype, place)}, but got"
                 f" {_options(first._k.dtype, first._k.device)}; convert it with .to() first"
             )
-        return compute.alias(first)
+        return viewing.alias(first)
     if len(args) == 1 and isinstance(first, (TypedStorage, UntypedStorage)):
         return _over_storage(first, dtype, place)
     if not args:

@@ -5,13 +5,12 @@ Source: https://docs.pytorch.org/docs/2.13/multiprocessing.html
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import Any
 
-from torchlab._core.dispatch.resizing import array_over
+from torchlab._core.dispatch.resizing import array_over, tensors_over
 from torchlab._core.lazy import lazy
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import Storage, origin_of
 from torchlab._core.tape import geometry, relocate, storage_of
 from torchlab._core.tensor import Tensor
 
@@ -30,6 +29,7 @@ def share(s: Storage, owner: Tensor | None = None) -> Any:
     """Move the memory to where other processes can see it (once) and give its segment. All tensors
     over the storage follow. `owner`: a tensor over it; if it is the only one, nobody has to look
     for others."""
+    s = origin_of(s)
     if is_shared(s):
         return s.block
     if sys.platform == "win32":
@@ -41,14 +41,20 @@ def share(s: Storage, owner: Tensor | None = None) -> Any:
         if is_shared(s):  # another thread was faster
             return s.block
         tensors: list[Any] = [owner]
-        if owner is None or owner._v is not None or sys.getrefcount(s) > _ONLY_ONE:
-            # Tensors point at their storage, not the other way round.
-            tensors = [t for t in gc.get_referrers(s) if isinstance(t, Tensor)]
+        records = [s]
+        if (
+            owner is None
+            or owner._v is not None
+            or owner._s is not s
+            or sys.getrefcount(s) > _ONLY_ONE + 1  # (the list's)
+        ):
+            tensors, records = tensors_over(s), s.records()
         old = s.bytes
         segment = shared.allocate(old.size)
         segment.array()[:] = old
-        places = [(t, geometry(t)) for t in tensors if t._s is s and t._a.size]
-        shared.adopt(s, segment)
+        places = [(t, geometry(t)) for t in tensors if t._a.size]
+        for record in reversed(records):  # the first one is what others find
+            shared.adopt(record, segment)
         for t, where in places:
             a = t._a.memory if t._exotic else t._a
             relocate(t, array_over(s, *where, a.dtype))

@@ -9,10 +9,9 @@ Source: https://docs.pytorch.org/docs/2.13/storage.html
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout, settings, sharing
 from torchlab._core.dispatch import compute
-from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import geometry, relocate, storage_of
+from torchlab._core.dispatch.resizing import moved
+from torchlab._core.memory.storage import Storage, origin_of
+from torchlab._core.tape import storage_of
 from torchlab._core.tensor import Tensor
 
 _new = object.__new__
@@ -99,7 +99,7 @@ class UntypedStorage(StorageBase):
 
     @property
     def _cdata(self) -> int:
-        return self._storage.address  # of `x.data`, which has a counter of its own, as of `x`
+        return self._storage.address
 
     @property
     def device(self) -> devices.device:
@@ -145,6 +145,12 @@ class UntypedStorage(StorageBase):
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether it is page-locked: never."""
         return False
+
+    def pin_memory(self, device: Any = "cuda") -> NoReturn:
+        """A page-locked copy: RuntimeError, there is no such memory."""
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
+        )
 
     def resizable(self) -> bool:
         """Whether `resize_` works: unless somebody else's memory was lent."""
@@ -192,7 +198,6 @@ class UntypedStorage(StorageBase):
         if not isinstance(index, slice):
             where = _place(index, len(self), "torch.UntypedStorage")
         self._bytes[where] = value & 255
-        self._storage.version += 1
 
     def fill_(self, value: int) -> UntypedStorage:
         """The same byte everywhere."""
@@ -207,7 +212,6 @@ class UntypedStorage(StorageBase):
                 f"size does not match, self was {len(self)} bytes but src was {len(other)} bytes"
             )
         self._bytes[:] = other._bytes
-        self._storage.version += 1
         return self
 
     def clone(self) -> UntypedStorage:
@@ -244,19 +248,7 @@ class UntypedStorage(StorageBase):
             return self
         n = min(size, len(self))
         replacement.bytes[:n] = s.bytes[:n]
-        # Tensors point at their storage, not the other way round; this is rare enough to look.
-        tensors = [
-            t for t in gc.get_referrers(s) if isinstance(t, Tensor) and t._s is s and t._a.size
-        ]
-        places = [(t, geometry(t)) for t in tensors]
-        s.owner, s._bytes, s.block = replacement, replacement.bytes, None
-        s.version += 1
-        for t, (shape, strides, offset) in places:
-            item = t._a.itemsize
-            end = offset + 1 + sum((n - 1) * x for n, x in zip(shape, strides, strict=True))
-            if end * item <= size:
-                steps = tuple(x * item for x in strides)
-                relocate(t, np.ndarray(shape, t._a.dtype, s.bytes, offset * item, steps))
+        moved(s, replacement)
         return self
 
     def byteswap(self, dtype: dt.dtype) -> None:
@@ -321,6 +313,7 @@ class UntypedStorage(StorageBase):
 
 def wrap_storage(storage: Storage, device: Any) -> UntypedStorage:
     """The UntypedStorage of a tensor's memory: the same object for the same memory."""
+    storage = origin_of(storage)  # `x.data` has a counter of its own, but the same memory
     found = _untyped.get(id(storage))
     if found is None or found._storage is not storage:
         found = _new(UntypedStorage)
@@ -487,6 +480,12 @@ class TypedStorage(metaclass=_StorageType):
         """Whether it is page-locked: never."""
         return False
 
+    def pin_memory(self, device: Any = "cuda") -> NoReturn:
+        """A page-locked copy: RuntimeError, there is no such memory."""
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
+        )
+
     def resizable(self) -> bool:
         """See UntypedStorage."""
         return self._untyped_storage.resizable()
@@ -537,7 +536,6 @@ class TypedStorage(metaclass=_StorageType):
             raise RuntimeError(f"can't index a {TypedStorage} with {type(index)}")
         where = index if isinstance(index, slice) else _place(index, len(self), "storage")
         self._elements[where] = value
-        self._untyped_storage._storage.version += 1
 
     def fill_(self, value: Any) -> TypedStorage:
         """The same number everywhere."""

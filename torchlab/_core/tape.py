@@ -11,16 +11,18 @@ The engine that walks the tape lives in `torchlab.autograd.engine`.
 
 from __future__ import annotations
 
-import linecache
 import sys
 import threading
 import weakref
 from itertools import count
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchlab._core.memory.storage import Storage
+from torchlab._core.hooks import Hooks, hooks_of
+from torchlab._core.memory.storage import Storage, Twin
+from torchlab._core.refusals import NORMAL, forbidden_write, modified
 
 next_seq = count(1).__next__
 next_task = count().__next__
@@ -77,6 +79,7 @@ class Node:
     used: Any = None  # numbers of the outputs that have a gradient; None: all
     _outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
     of_lists = False  # whether an argument that it gives gradients of is a list of tensors
+    skipped = 0  # how many of `next` belong to arguments that PyTorch's node does not know
     runs_on_nothing = False  # whether `apply` is called also where no gradient came
 
     def __init__(self) -> None:
@@ -126,7 +129,7 @@ class Node:
             else (e.node, e.nr)
             if type(e) is Out
             else (e, 0)
-            for e in self.next
+            for e in self.next[self.skipped :]
         )
 
     @property
@@ -160,7 +163,22 @@ def _raw_saved(slot: str) -> property:
     return property(lambda node: SavedTensor(node, slot))
 
 
-_WITHOUT_FORMULA = frozenset(("AccumulateGrad", "CopySlices", "CopyBackwards"))
+class NotImplementedNode(Node):
+    """The history that an operator without a formula leaves: its backward refuses."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, operator: str, t: Any, edges: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.operator = operator
+        self.next, self.shape, self.k = edges, t._a.shape, t._k
+
+    def apply(self, g: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{self.operator} is not implemented")
+
+
+NotImplementedNode.__name__ = NotImplementedNode.__qualname__ = "NotImplemented"
+_WITHOUT_FORMULA = frozenset(("AccumulateGrad", "CopySlices", "CopyBackwards", "NotImplemented"))
 # What few nodes have: the user's metadata, and the forward's stack in anomaly mode.
 EXTRA: weakref.WeakKeyDictionary[Node, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -242,9 +260,18 @@ class AccumulateGrad(Node):
         leaf = self.leaf()
         return self.revived() if leaf is None else leaf
 
+    def expects(self, leaf: Any) -> tuple[Any, Any]:
+        """(shape, kind) of the gradients that may arrive here."""
+        r = self.leaf
+        if type(r) is Reshaped and r() is None:
+            return r.shape, r.k
+        return leaf._a.shape, leaf._k
+
     def revived(self) -> Any:
         """The leaf made anew, if it is gone (Note [Leaves that are gone]); or None."""
         r = self.leaf
+        if type(r) is Reshaped:
+            return r.leaf()
         if type(r) is not LeafRef or r.kept is None:
             return None
         leaf = _new(r.cls)
@@ -256,6 +283,75 @@ class AccumulateGrad(Node):
 
     def release(self) -> None:
         pass
+
+
+# The edge of a view that was not recorded, of a base that wants gradients: it says that it wants
+# some, too, but never gets any.
+NOWHERE = object.__new__(AccumulateGrad)
+NOWHERE.leaf, NOWHERE.next, NOWHERE._hooks, NOWHERE._seq = nobody, (), None, 2**64 - 1
+
+
+class Reshaped:
+    """What a node has in place of its leaf while graphs live that were recorded when the leaf had
+    another shape or type.
+
+    Note [Leaves that changed]. `x.data = y`, `x.set_(y)`, `out=x` and `x.t_()` under no_grad may
+    give a leaf another shape. In PyTorch its node knows the shape it was made for, and lives as
+    long as a graph does that ends in it: until then gradients of the old shape only may arrive.
+    torchlab's leaf owns its node, so it gets a new one, which points at the `older` one; calling
+    this gives the leaf when that one is gone, else None, which sends the engine the long way.
+    """
+
+    __slots__ = ("leaf", "older", "shape", "k")
+
+    def __init__(self, leaf: Any, older: Any, shape: Any, k: Any) -> None:
+        self.leaf = weakref.ref(leaf)
+        self.older = None if older is None else weakref.ref(older, self._older_died)
+        self.shape, self.k = shape, k
+
+    def __call__(self) -> Any:
+        if self.older is None or self.older() is not None:
+            return None
+        return self.leaf()
+
+    def _older_died(self, ref: Any) -> None:
+        leaf = self.leaf()
+        if leaf is not None and type(leaf._e) is AccumulateGrad and leaf._e.leaf is self:
+            if _references_of_edge(leaf) > _ALONE:  # graphs of its time end in the new node, too
+                _succeed(leaf, leaf._e, self.shape, self.k)
+
+
+def _succeed(t: Any, node: AccumulateGrad, shape: Any, k: Any) -> None:
+    new = AccumulateGrad(t)
+    new._hooks = node._hooks if node._hooks is None else hooks_of(node)
+    new.leaf = Reshaped(t, node, shape, k)
+    node.leaf = Reshaped(t, None, shape, k)
+    if t._e is node:
+        t._e = new
+    else:
+        park(t, new)
+
+
+def leaf_changed(t: Any, shape: Any, k: Any, anew: bool = False) -> None:
+    """Tell the node of a leaf, if it has one, that the leaf had this shape and kind until now.
+    `anew`: it gets a node that knows nothing of the older one, as PyTorch's `set_` gives it."""
+    if t._a.shape == shape and t._k.c is k.c and not anew or t._v is not None:
+        return
+    parked = _parked.get(id(t)) if _parked else None
+    node = t._e if parked is None else parked[1]
+    if type(node) is AccumulateGrad and (anew or node_of_leaf(node) is node):
+        _succeed(t, node, shape, k)
+        if anew and t._e is not None:
+            t._e.leaf = LeafRef(t)
+
+
+def node_of_leaf(e: AccumulateGrad) -> AccumulateGrad:
+    """The node that the graphs of this leaf end in: Note [Leaves that changed]."""
+    r = e.leaf
+    if type(r) is not Reshaped or r.older is None:
+        return e
+    older = r.older()
+    return e if older is None else older
 
 
 LEAF_SEQ = 2**64 - 1  # before all others, as in PyTorch
@@ -273,80 +369,6 @@ def accumulator(leaf: Any) -> AccumulateGrad:
     """The node of a tensor that becomes a leaf: the one it had, if it was one before."""
     found = _parked.pop(id(leaf), None) if _parked else None
     return AccumulateGrad(leaf) if found is None else found[1]
-
-
-class HookDict(dict):  # a plain dict cannot be referenced weakly
-    __slots__ = ("__weakref__",)
-
-
-_ids = count()
-
-
-def _skip_id(used: int) -> None:
-    """Give no later hook an id that came out of another process."""
-    global _ids
-    _ids = count(max(next(_ids), used + 1))
-
-
-class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook back; also a context manager."""
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.id = next(_ids)
-        self._hooks = weakref.ref(hooks_dict)
-        more = extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
-        self._extra = tuple(weakref.ref(e) for e in more if e is not None)
-
-    def remove(self) -> None:
-        """Forget the hook; calling it again does nothing."""
-        for ref in (self._hooks, *self._extra):
-            table = ref()
-            if table is not None:
-                table.pop(self.id, None)
-
-    def __getstate__(self) -> Any:
-        # The tables themselves: they are copied and pickled once, with the module that has them.
-        return self._hooks(), self.id, tuple(ref() for ref in self._extra)
-
-    def __setstate__(self, state: Any) -> None:
-        hooks, self.id, *more = state  # PyTorch once wrote two entries
-        self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
-        self._extra = tuple(weakref.ref(e) for e in (more and more[0]) or () if e is not None)
-        _skip_id(self.id)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-RemovableHandle.__module__ = "torchlab.utils.hooks"  # where files name it
-
-
-class Hooks:
-    """The hooks of a node: `tensor` by output number, `pre`, `post`, `accumulated`, `retain`."""
-
-    __slots__ = ("tensor", "pre", "post", "accumulated", "retain")
-
-    def __init__(self) -> None:
-        self.tensor: dict[int, HookDict] = {}
-        self.pre = HookDict()
-        self.post = HookDict()
-        self.accumulated = HookDict()
-        self.retain: dict[int, Any] = {}
-
-    def add(self, what: str, fn: Any, nr: int | None = None) -> RemovableHandle:
-        table = getattr(self, what) if nr is None else self.tensor.setdefault(nr, HookDict())
-        handle = RemovableHandle(table)
-        table[handle.id] = fn
-        return handle
-
-
-def hooks_of(node: Node) -> Hooks:
-    if node._hooks is None:
-        node._hooks = Hooks()
-    return node._hooks
 
 
 class _Released:
@@ -513,9 +535,9 @@ def unpack(saved: Any, node: Node) -> Any:
         if type(e) is int:  # an output of the node itself
             e = Out(node, e) if node._outs is not None else node
         elif type(e) is AccumulateGrad:
-            leaf = e.leaf()
-            if leaf is not None and leaf._a is a:
-                return leaf
+            leaf = e.leaf.leaf() if type(e.leaf) is Reshaped else e.leaf()
+            if leaf is not None and (leaf._a is a or type(leaf._s) is Twin and leaf._s is not s):
+                return leaf  # as it is now, also if its `.data` was exchanged
         t = _new(k.cls)
         t._a, t._s, t._k, t._e = a, s, k, e
         t._v = t._g = None
@@ -549,33 +571,35 @@ def unpack(saved: Any, node: Node) -> Any:
 keeper: list[Any] = []  # torchlab._core.dispatch.python_key puts its class of saved tensors here
 
 
-def modified(node: Node, a: Any, k: Any, s: Storage, version: int) -> str:
-    """The text of the in-place error. Unlike PyTorch's it names the line that wrote."""
-    where = ""
-    if s.writer is not None:
-        code, instruction = s.writer
-        line = code.co_firstlineno
-        for start, end, number in code.co_lines():
-            if start <= instruction < end and number is not None:
-                line = number
-        text = linecache.getline(code.co_filename, line).strip()
-        where = f" It was written in {code.co_filename}:{line}, in {code.co_name}" + (
-            f": `{text}`." if text else "."
-        )
-    maker = node.name()
-    return (
-        "one of the variables needed for gradient computation has been modified by an inplace"
-        f" operation: [torch.{k.dtype.scalar_name}Tensor {list(a.shape)}], which {maker} saved, is"
-        f" at version {s.version}; expected version {version} instead.{where} Hint: clone() the"
-        " tensor before writing, or use the operation that returns a new tensor."
-    )
-
-
 def note_write(s: Storage) -> None:
-    """Count a write in place; if the tape has saved this version, remember who wrote."""
+    """Count a write in place; if the tape has saved this version, remember who wrote. Views may
+    have fallen behind (see `edge_of`) unless the writer's tensor alone has the storage."""
     if s.saved == s.version:
         s.writer = _caller()
+        s.stale = getrefcount(s) > _ALONE
     s.version += 1
+
+
+class _Lone:
+    def __init__(self) -> None:
+        self._s = Storage(None)
+
+
+def _references(s: Storage) -> int:
+    return getrefcount(s)
+
+
+def _references_of(t: _Lone) -> int:
+    s = t._s
+    return _references(s)
+
+
+def _references_of_edge(t: Any) -> int:
+    e = t._e
+    return _references(e)
+
+
+_ALONE = _references_of(_Lone())  # to a storage of one tensor, as `note_write` counts them
 
 
 def _caller() -> tuple[Any, int] | None:
@@ -590,24 +614,25 @@ def _caller() -> tuple[Any, int] | None:
 
 # ---- views --------------------------------------------------------------------------------------
 
-NORMAL, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
 
-
-class ViewMeta:
-    """What a view remembers beyond its base: how it was made, and after how many recorded writes.
-    A view that has nothing to remember keeps the base alone in its `_v`."""
-
-    __slots__ = ("base", "creation", "stale")
-
-    def __init__(self, base: Any, creation: int, stale: int) -> None:
-        self.base = base
-        self.creation = creation
-        self.stale = stale
+# What a view's `_v` is: the base alone, if the view was made by a recorded operator (or one that
+# had nothing to record) at version 0; else (base, how it was made, at which version). A plain
+# tuple: it takes a fifth of the time of an object.
+ViewMeta = tuple
 
 
 def base_of(t: Any) -> Any:
     v = t._v
-    return v.base if type(v) is ViewMeta else v
+    return v[0] if type(v) is ViewMeta else v
+
+
+def wants_grad(t: Any) -> bool:
+    """Whether the tensor requires gradients, without asking for its history: a view does if its
+    base does."""
+    e = t._e
+    if e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
+        return True
+    return t._v is not None and base_of(t)._e is not None
 
 
 def move_retained(t: Any, node: Node, nr: int = 0) -> None:
@@ -622,22 +647,46 @@ def move_retained(t: Any, node: Node, nr: int = 0) -> None:
 
 
 def edge_of(t: Any) -> Any:
-    """The tensor's edge; a view whose storage was written to under recording renews it first."""
-    v = t._v
-    if v is None:
+    """The tensor's edge, for an operator that may record.
+
+    Note [Views that fell behind]. After a write, a view's history is the write's: its edge is made
+    anew from its base's, when somebody asks for it. `Storage.stale` tells that there may be such
+    views; where it is not set (nearly everywhere), `_e` alone answers. It is set
+
+    - by a recorded write (`rebase_history`);
+    - by any write that finds the version marked (`Storage.saved`) while other tensors share the
+      storage: taking a view of what wants gradients marks the version (`mark_view`);
+    - when a tensor that has views begins or ceases to want gradients.
+    """
+    if t._v is None or not t._s.stale:
         return t._e
-    s = t._s
-    seen = v.stale if type(v) is ViewMeta else 0
-    if s.stale == seen:
+    return _view_edge(t, NOGRAD and not TLS.grad)
+
+
+def edge_asked(t: Any) -> Any:
+    """The edge, for `grad_fn`, `is_leaf` and their like, which refuse whether the tape records or
+    not."""
+    if t._v is None or not t._s.stale:
         return t._e
-    base = base_of(t)
-    creation = v.creation if type(v) is ViewMeta else NORMAL
-    if base._e is not None and (base._s is s):
-        if creation == CUSTOM:
-            raise RuntimeError(_custom_view_text)
-        if creation == MULTI_OUTPUT:
-            raise RuntimeError(_several_views_text)
-        node = AsStridedBackward0()
+    return _view_edge(t, False)
+
+
+def _view_edge(t: Any, unrecorded: Any) -> Any:
+    s, e, v = t._s, t._e, t._v
+    base, creation, version = v if type(v) is ViewMeta else (v, NORMAL, 0)
+    wanted = base._e is not None
+    if type(e) is AccumulateGrad and not wanted:
+        if e.leaf is nobody:
+            t._e = None
+        return t._e
+    if e is None and not wanted or base._s is not s:
+        return e
+    if version != s.version:
+        if creation != NORMAL:
+            if unrecorded:
+                return e
+            raise RuntimeError(forbidden_write(maker_of(t), creation, True))
+        node = _VIEWS_OF_ANOTHER_TYPE.get(_other_type(t, base), AsStridedBackward0)()
         node.next = (base._e,)
         node.geometry = geometry(t)
         node.base = (base._a.shape, geometry(base), base._k)
@@ -647,24 +696,29 @@ def edge_of(t: Any) -> Any:
             node = rebuilt[0](t, node)
         move_retained(t, node)
         t._e = node
-    t._v = ViewMeta(base, creation, s.stale)
+        t._v = (base, creation, s.version)
+    elif e is None:  # its base began to want gradients after the view was made
+        t._e = NOWHERE
     return t._e
+
+
+def mark_view(s: Storage) -> None:
+    """Let the next write to `s` see that there is a view with a history: Note [Views that fell
+    behind]."""
+    s.saved = s.version
 
 
 rebuilt: list[Any] = []  # torchlab._core.ops._bits puts its function here
 
-_several_views_text = (
-    "This view comes from a function that returns several, and its base or another view of its base"
-    " has been modified inplace. Such functions do not allow the output views to be modified"
-    " inplace. Replace the inplace operation by an out-of-place one, or take the views anew."
-)
-_custom_view_text = (
-    "Output 0 of a custom Function is a view and is being modified inplace. This view was created"
-    " inside a custom Function (or because an input was returned as-is) and the autograd logic to"
-    " handle view+inplace would override the custom backward associated with the custom Function,"
-    " leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the"
-    " output of the custom Function."
-)
+
+def maker_of(t: Any) -> tuple[str, int] | None:
+    """The operator that made a tensor and the number of its output, where its edge tells."""
+    e = t._e
+    if e is None or type(e) is AccumulateGrad:
+        return None
+    node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
+    name = node.name().split("::")[-1].rstrip("0123456789")
+    return name.removesuffix("Backward"), nr
 
 
 def geometry(t: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -698,6 +752,22 @@ def as_strided_backward(g: Any, geometry: Any, base: Any) -> Any:
 
 
 _as_strided_backward: list[Any] = []
+
+
+# PyTorch makes views of another type anew by the function that made them, not by geometry.
+_VIEWS_OF_ANOTHER_TYPE = {
+    name: type(f"{name}Backward0", (AsStridedBackward0,), {"__slots__": ()})
+    for name in ("ViewAsReal", "ViewAsComplex")
+}
+
+
+def _other_type(t: Any, base: Any) -> str | None:
+    a, b = t._k.dtype.is_complex, base._k.dtype.is_complex
+    if a is b:
+        return None
+    if b and t._a.shape == (*base._a.shape, 2):
+        return "ViewAsReal"
+    return "ViewAsComplex" if a and (*t._a.shape, 2) == base._a.shape else None
 
 
 class CopySlices(Node):

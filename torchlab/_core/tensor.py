@@ -21,20 +21,21 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.device import cpu, device
 from torchlab._core.formats import channels_last, contiguous_format, strided
+from torchlab._core.hooks import Hooks, RemovableHandle, hooks_of
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
+    NOWHERE,
     TLS,
     AccumulateGrad,
     Out,
-    RemovableHandle,
     accumulator,
     base_of,
-    edge_of,
+    edge_asked,
     geometry,
-    hooks_of,
     nobody,
     park,
+    wants_grad,
 )
 from torchlab._core.tape import _tensor_class as _tape_tensor_class
 
@@ -230,13 +231,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        e = self._e
-        if e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
-            return True
-        v = self._v  # a view asks with its base
-        return v is not None and (
-            base_of(self)._e is not None or e is None and edge_of(self) is not None
-        )
+        return wants_grad(self)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -244,7 +239,7 @@ class Tensor:
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for (or stop) gradients with respect to this leaf; returns the tensor."""
-        e = edge_of(self)
+        e = edge_asked(self)
         if requires_grad:
             if e is None or type(e) is AccumulateGrad and e.leaf is nobody:
                 if not self._k.differentiable:
@@ -258,6 +253,8 @@ class Tensor:
                         " not allowed."
                     )
                 self._e = accumulator(self)
+                if self._s is not None and self._v is None:
+                    self._s.stale = True  # its views want gradients, too
         elif e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
             if type(e) is not AccumulateGrad:
                 raise RuntimeError(
@@ -267,23 +264,25 @@ class Tensor:
                 )
             park(self, e)  # what was recorded before gives it no gradient either
             self._e = None
+            if self._s is not None:
+                self._s.stale = True
         return self
 
     @property
     def is_leaf(self) -> bool:
-        e = edge_of(self)
+        e = edge_asked(self)
         return e is None or type(e) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Any:
-        e = edge_of(self)
+        e = edge_asked(self)
         if e is None or type(e) is AccumulateGrad:
             return None
         return e.node if type(e) is Out else e
 
     @property
     def output_nr(self) -> int:
-        e = edge_of(self)
+        e = edge_asked(self)
         return e.nr if type(e) is Out else 0
 
     @property
@@ -325,7 +324,7 @@ class Tensor:
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor in the next backward, too."""
-        e = edge_of(self)
+        e = edge_asked(self)
         if e is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if type(e) is AccumulateGrad:
@@ -343,9 +342,11 @@ class Tensor:
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` when the gradient of this tensor is known; it may return a new one."""
-        e = edge_of(self)
+        e = edge_asked(self)
         if e is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if e is NOWHERE:
+            return Hooks().add("tensor", hook, 0)  # never called
         node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
         return hooks_of(node).add("tensor", hook, nr)
 
@@ -356,7 +357,7 @@ class Tensor:
             raise RuntimeError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
-        return hooks_of(e).add("accumulated", hook)
+        return (Hooks() if e is NOWHERE else hooks_of(e)).add("accumulated", hook)
 
     # ---- Python ----------------------------------------------------------------------------------
 

@@ -22,7 +22,15 @@ from torchlab._core.kind import cpu_kind
 from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage
 from torchlab._core.printing import format_tensor
-from torchlab._core.tape import AccumulateGrad, LeafRef, Out, edge_of, geometry, storage_of
+from torchlab._core.tape import (
+    AccumulateGrad,
+    LeafRef,
+    Out,
+    edge_of,
+    geometry,
+    leaf_changed,
+    storage_of,
+)
 from torchlab._core.tensor import Parameter, Tensor
 
 dlpack = lazy("torchlab._core.dlpack")  # loads ctypes
@@ -215,12 +223,7 @@ def _data(self: Tensor) -> Tensor:
         return aten.detach(self)
     r = _new(type(self) if self._exotic or not self._is_param else Tensor)
     r._a, r._k = self._a, self._k
-    s = storage_of(self)
-    r._s = Storage(s.owner)
-    r._s.block, r._s._bytes = s.block, s._bytes
-    if s.block is not None:
-        r._s.owner = s  # keeps the block of the allocator
-        r._s._bytes = s.bytes
+    r._s = storage_of(self).twin()
     r._e = r._v = r._g = None
     return r
 
@@ -241,7 +244,10 @@ def _set_data(self: Tensor, value: Tensor) -> None:
             self.__class__ = type(value) if value._exotic else Parameter if parameter else Tensor
             if parameter and value._exotic:
                 self._is_param = True
-    self._a, self._k, self._s = value._a, value._k, storage_of(value)
+    shape, k, version = self._a.shape, self._k, 0 if self._s is None else self._s.version
+    self._a, self._k, self._s = value._a, value._k, storage_of(value).twin()
+    self._s.version = version
+    leaf_changed(self, shape, k)
     if type(self._e) is AccumulateGrad and type(self._e.leaf) is LeafRef:
         self._e.leaf = LeafRef(self)  # Note [Leaves that are gone] in tape
 
@@ -316,6 +322,8 @@ def _detach_(self: Tensor) -> Tensor:
     if type(self._e) is AccumulateGrad:
         self.requires_grad_(False)
     self._e = None
+    if self._s is not None:
+        self._s.stale = True  # its views ask it whether they want gradients
     return self
 
 

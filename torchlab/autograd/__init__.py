@@ -23,10 +23,12 @@ from torchlab.autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from torchlab.autograd.gradcheck import gradcheck, gradgradcheck
+from torchlab.autograd.nested_function import NestedIOFunction
 from torchlab.autograd.variable import Variable, variable
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Node",
     "Variable",
     "backward",

@@ -26,6 +26,7 @@ from torchlab._core.tape import (
     Out,
     edge_of,
     nobody,
+    node_of_leaf,
 )
 from torchlab._core.tensor import Tensor
 from torchlab.autograd import engine
@@ -39,7 +40,9 @@ def _edge(x: Any) -> Any:
     """The tape's edge of a tensor or of a GradientEdge."""
     if type(x) is not GradientEdge:
         e = edge_of(x)
-        return None if type(e) is AccumulateGrad and e.leaf is nobody else e
+        if type(e) is AccumulateGrad:
+            return None if e.leaf is nobody else node_of_leaf(e)
+        return e
     return x.node if x.node._outs is None else Out(x.node, x.output_nr)
 
 
@@ -49,8 +52,7 @@ def _facts(x: Any) -> tuple[Any, Kind]:
         return x._a.shape, x._k
     node: Any = x.node
     if type(node) is AccumulateGrad:
-        leaf = node.variable
-        return leaf._a.shape, leaf._k
+        return node.expects(node.variable)
     return (node.shape, node.k) if node._outs is None else node._outs[x.output_nr]
 
 

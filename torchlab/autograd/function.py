@@ -10,14 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from torchlab._core.dispatch import compute, writes
+from torchlab._core.dispatch import viewing, writes
 from torchlab._core.dispatch.levels import LEVELS, innermost
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.refusals import CUSTOM, MULTI_OUTPUT
 from torchlab._core.tape import (
     ANOMALY,
-    CUSTOM,
-    MULTI_OUTPUT,
-    NO_GRAD,
     NOGRAD,
     RELEASED,
     TLS,
@@ -25,9 +23,9 @@ from torchlab._core.tape import (
     Node,
     Out,
     SavedTensor,
-    ViewMeta,
     base_of,
     edge_of,
+    mark_view,
     move_retained,
     next_seq,
     save,
@@ -336,9 +334,9 @@ def _output(ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, cr
     if mine:
         if any(o is x for x in ctx._non_differentiable):
             return aten.detach(o)
-        return compute.alias(o, creation if recording else NO_GRAD)
+        return viewing.alias(o, creation if recording else viewing.unrecorded())
     if recording and o._v is not None and any(base_of(o) is _root(x) for x in inputs):
-        o._v = ViewMeta(base_of(o), creation, o._s.stale if o._s is not None else 0)
+        o._v = (base_of(o), creation, storage_of(o).version)
     return o
 
 
@@ -359,12 +357,14 @@ def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges:
                 r._e = None
         elif not dirty:
             r._e = Out(ctx, nr)
+            if r._v is not None:
+                mark_view(r._s)
         elif r._v is not None:
             r._g = None  # as PyTorch: it belonged to what was there before
             writes.rebase_history(r, _Written(ctx, r))
         else:
             r._g = None
-            storage_of(r).stale += 1
+            storage_of(r).stale = True
             move_retained(r, ctx, nr)
             r._e = Out(ctx, nr)
     if ANOMALY:
@@ -428,7 +428,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _marked(r: Tensor) -> Tensor:
     """The same value with a history that refuses to be differentiated."""
-    leaf = compute.alias(r)
+    leaf = viewing.alias(r)
     leaf._v = None
     return _Once.apply(leaf.requires_grad_())  # type: ignore[attr-defined]
 

@@ -10,17 +10,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from torchlab._core.dispatch.writes import wrote
+from torchlab._core.hooks import RemovableHandle
 from torchlab._core.tape import (
     TLS,
     AccumulateGrad,
     GradientEdge,
     Node,
     Out,
-    RemovableHandle,
     edge_of,
     nobody,
-    note_write,
-    storage_of,
+    node_of_leaf,
 )
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.mutation import allow_mutation_on_saved_tensors
@@ -37,6 +37,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         )
     if type(e) is AccumulateGrad and e.leaf is nobody:  # a view that was made under no_grad
         raise AssertionError("Expected gradient function to be set: the tensor has none")
+    if type(e) is AccumulateGrad:
+        e = node_of_leaf(e)
     return GradientEdge(e.node, e.nr) if type(e) is Out else GradientEdge(e, 0)
 
 
@@ -45,7 +47,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if t._k.inference:
             raise RuntimeError("Inference tensors do not track version counter.")
-        note_write(storage_of(t))
+        wrote(t)
 
 
 class _MultiHandle(RemovableHandle):

@@ -19,7 +19,6 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from torchlab._core.backends import cuda as _gpus
-from torchlab._core.lazy import lazy
 from torchlab.autograd.profiler_events import (
     EnforceUnique,
     FunctionEvent,
@@ -31,8 +30,6 @@ from torchlab.autograd.profiler_ranges import emit_itt, emit_nvtx
 from torchlab.autograd.profiler_tables import EventList
 from torchlab.autograd.profiler_trace import events_of, trace_of, write_trace
 from torchlab.autograd.profiler_watch import COLLECTING, Collector
-
-_cuda = lazy("torchlab.cuda")
 
 
 def _device_named(use_cuda: bool, use_device: str | None) -> str | None:
@@ -97,7 +94,9 @@ class profile:
         self.use_cuda = use_cuda
         self.use_device = _device_named(use_cuda, use_device)
         if not use_cpu and self.use_device is None:
-            raise AssertionError("No activities to profile: use_cpu is False and there is no device")
+            raise AssertionError(
+                "No activities to profile: use_cpu is False and there is no device"
+            )
         self.record_shapes = record_shapes or with_flops
         self.with_flops, self.profile_memory = with_flops, profile_memory
         self.with_stack, self.with_modules = with_stack, with_modules
@@ -126,12 +125,10 @@ class profile:
     def _prepare_trace(self) -> None:
         self.entered = True
         self.trace_id = self.create_trace_id()
-        device = None
-        if self.use_device == "cuda":
-            device = (_cuda, "cuda")
         self._collector = Collector(
             shapes=self.record_shapes, memory=self.profile_memory, stack=self.with_stack,
-            flops=self.with_flops, modules=self.with_modules or self.with_stack, device=device,
+            flops=self.with_flops, modules=self.with_modules or self.with_stack,
+            device=self.use_device if self.use_device == "cuda" else None,
         )  # fmt: skip
 
     def _start_trace(self) -> None:

@@ -45,7 +45,8 @@ class DeviceType(IntEnum):
     def __str__(self) -> str:
         return f"DeviceType.{self.name}"
 
-    __format__ = object.__format__
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
 
 class Kernel(NamedTuple):

@@ -17,8 +17,10 @@ def _product(x: Any, y: Any) -> int:
     return 2 * prod(x.shape) * y.shape[-1]
 
 
-def _convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
-                 transposed: bool = False, output_padding: Any = (), groups: int = 1) -> int:  # fmt: skip
+def _convolution(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool = False, output_padding: Any = (), groups: int = 1,
+) -> int:  # fmt: skip
     if transposed or len(weight.shape) != 4:
         return 0
     out = [

@@ -1,9 +1,9 @@
 """`load_nvprof`: the trace that NVIDIA's nvprof wrote of a program under `emit_nvtx`.
 
 The file is a SQLite database with CUPTI's tables: names (`StringTable`), NVTX ranges
-(`CUPTI_ACTIVITY_KIND_MARKER`: two rows, the beginning with a name and the end with 0), runtime calls
-and kernels, joined by their correlation id. A range's kernels are those that a runtime call within
-it started.
+(`CUPTI_ACTIVITY_KIND_MARKER`: two rows, the beginning with a name and the end with 0), runtime
+calls and kernels, joined by their correlation id. A range's kernels are those that a runtime call
+within it started.
 
 Source: https://docs.pytorch.org/docs/2.13/generated/torch.autograd.profiler.load_nvprof.html,
 https://docs.nvidia.com/cupti/api/index.html

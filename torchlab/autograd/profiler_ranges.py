@@ -62,13 +62,12 @@ class _Ranges:
         exc_type: type[BaseException] | None,
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
-    ) -> bool:
+    ) -> None:
         self.entered = False
         if self.enabled:
             python_key.off(self._mode)
             COLLECTING.remove(self)
             self._listening.close()
-        return False
 
     def named(self, name: str, seq: int, args: Any) -> str:
         """What a range is called: PyTorch's name, the sequence number, the sizes."""

@@ -139,7 +139,9 @@ class EventList(list):
                 continue
             place = {"tid": e.thread, "pid": "CPU functions"}
             start = e.time_range.start
-            remote = {"tid": f'" node_id:{e.node_id}, thread_id:{e.thread} "'} if e.is_remote else {}
+            remote = (
+                {"tid": f'" node_id:{e.node_id}, thread_id:{e.thread} "'} if e.is_remote else {}
+            )
             records.append(
                 {"name": e.trace_name, "ph": "X", "ts": start, "dur": e.time_range.elapsed_us(),
                  **place, **remote, "args": {}}

@@ -13,6 +13,7 @@ import platform
 from bisect import bisect_left, bisect_right
 from typing import Any
 
+from torchlab._core.backends import cuda as _gpus
 from torchlab.autograd.profiler_events import DeviceType, FunctionEvent
 from torchlab.autograd.profiler_tables import EventList
 from torchlab.autograd.profiler_watch import BACKWARD, FUNCTION, USER, Collector, Record
@@ -90,7 +91,7 @@ def _add_kernel(found: list[FunctionEvent], e: FunctionEvent, r: Record, device:
     """What a call ran on the device, as an event there."""
     first, last = r.timers
     last.synchronize()
-    us = first.elapsed_time(last) * 1e3
+    us = _gpus.cupy.cuda.get_elapsed_time(first, last) * 1e3
     start = e.time_range.start
     kernel = FunctionEvent(
         id=e.id, name=r.name, thread=e.thread, start_us=start, end_us=start + us,
@@ -171,17 +172,17 @@ def trace_of(collector: Collector, facts: dict[str, Any], path: str) -> dict[str
 
 
 def _headings(pid: int, threads: list[int], ts: float) -> list[dict[str, Any]]:
-    def told(name: str, tid: Any, of: Any, **args: Any) -> dict[str, Any]:
-        return {"ph": "M", "name": name, "ts": ts, "pid": of, "tid": tid, "args": args}
+    def told(what: str, tid: int, **args: Any) -> dict[str, Any]:
+        return {"ph": "M", "name": what, "ts": ts, "pid": pid, "tid": tid, "args": args}
 
     found = [
-        told("process_name", 0, pid, name="python"),
-        told("process_labels", 0, pid, labels="CPU"),
-        told("process_sort_index", 0, pid, sort_index=pid),
+        told("process_name", 0, name="python"),
+        told("process_labels", 0, labels="CPU"),
+        told("process_sort_index", 0, sort_index=pid),
     ]
     for thread in dict.fromkeys(threads):
-        found.append(told("thread_name", thread, pid, name=f"thread {thread} (python)"))
-        found.append(told("thread_sort_index", thread, pid, sort_index=thread))
+        found.append(told("thread_name", thread, name=f"thread {thread} (python)"))
+        found.append(told("thread_sort_index", thread, sort_index=thread))
     return found
 
 

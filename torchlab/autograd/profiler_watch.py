@@ -2,8 +2,8 @@
 
 Operators are those that reach a kernel, and the composites around them, of the thread that
 switched the profiler on; a node of backward lasts from the end of the one before it. Times are the
-wall clock's. Of memory it sees what tensors hold on to: the arrays that operators return, until they
-are freed, and on other devices the allocator's blocks; not what a kernel needs in between.
+wall clock's. Of memory it sees what tensors hold on to: the arrays that operators return, until
+they are freed, and on other devices the allocator's blocks; not what a kernel needs in between.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import events
+from torchlab._core.backends import cuda as _gpus
 from torchlab._core.dispatch import python_key
 from torchlab._core.tape import AccumulateGrad, next_seq
 from torchlab._core.tensor import Tensor
@@ -31,6 +32,7 @@ FUNCTION, BACKWARD, USER = 0, 1, 7  # PyTorch's numbers of scopes
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _INTERNAL = tuple(f"{_PACKAGE}/{part}/" for part in ("_core", "autograd", "profiler"))
+_INTERNAL += ("<torchlab",)  # generated calls
 
 
 class Record:
@@ -89,10 +91,15 @@ def _each(a: Any, fact: Callable[[Tensor], Any]) -> Any:
     return []
 
 
+def c_name(dtype: Any) -> str:
+    """What C++ calls a type, as it stands in PyTorch's traces."""
+    name = str(dtype).rsplit(".", 1)[-1]
+    return _C_NAMES.get(name, name)
+
+
 def _type(a: Any) -> str:
     if isinstance(a, Tensor):
-        name = str(a.dtype).rsplit(".", 1)[-1]
-        return _C_NAMES.get(name, name)
+        return c_name(a.dtype)
     if isinstance(a, (list, tuple)):
         return "TensorList" if _has_tensors(a) else "ScalarList" if a else ""
     return "Scalar" if isinstance(a, (int, float, complex, bool)) else ""
@@ -103,9 +110,9 @@ def _stack() -> list[str]:
     found = []
     frame: Any = sys._getframe(2)
     while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(_INTERNAL) and not code.co_filename.startswith("<torchl"):
-            found.append(f"{_shortened(code.co_filename)}({frame.f_lineno}): {code.co_name}")
+        path = frame.f_code.co_filename
+        if not path.startswith(_INTERNAL):
+            found.append(f"{_shortened(path)}({frame.f_lineno}): {frame.f_code.co_name}")
         frame = frame.f_back
     return found
 
@@ -180,17 +187,17 @@ class _Watch:
             record.end = time.perf_counter_ns()
         return result
 
-    def around(self, op: Any, args: Any, call: Callable[[], Any]) -> Any:
+    def around(self, op: Any, args: Any) -> Any:
         """A composite: PyTorch's operator that is made of others."""
         if not op.public or op.name.startswith("_"):
-            return call()
+            return op.core(*args)
         owner = self.owner
         record = owner.begin(f"aten::{op.name}", "cpu_op", FUNCTION)
         record.overload = "" if op.overload == "default" else op.overload
         owner.describe(record, "", args)
         record.start = time.perf_counter_ns()
         try:
-            return call()
+            return op.core(*args)
         finally:
             record.end = time.perf_counter_ns()
 
@@ -205,7 +212,7 @@ class Collector:
         stack: bool = False,
         flops: bool = False,
         modules: bool = False,
-        device: Any = None,
+        device: str | None = None,
     ) -> None:
         self.shapes, self.memory, self.stack, self.flops = shapes, memory, stack, flops
         self.modules, self.device = modules, device
@@ -289,10 +296,9 @@ class Collector:
 
     def timed(self, args: Any) -> Any:
         """Two events around a call on the device, the first recorded; None on others."""
-        module, kind = self.device
-        if not any(t.device.type == kind for t in _tensors(args)):
+        if not any(t.device.type == self.device for t in _tensors(args)):
             return None
-        first, last = module.Event(enable_timing=True), module.Event(enable_timing=True)
+        first, last = _gpus.cupy.cuda.Event(), _gpus.cupy.cuda.Event()
         first.record()
         return first, last
 
@@ -344,5 +350,5 @@ class Collector:
 
 __all__ = [
     "BACKWARD", "COLLECTING", "FUNCTION", "MODULE_SPANS", "USER", "Collector", "Inputs", "Memory",
-    "Record",
+    "Record", "c_name",
 ]  # fmt: skip

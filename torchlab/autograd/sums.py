@@ -17,15 +17,16 @@ from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.python_key import dispatching
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.dispatch.writes import wrote
+from torchlab._core.forks import free_at_fork
 from torchlab._core.kind import Kind
 from torchlab._core.ops.backward import sum_to_shape
-from torchlab._core.tape import TLS, AccumulateGrad, Node, Out
-from torchlab._core.tensor import Tensor
+from torchlab._core.tape import TLS, AccumulateGrad, LeafRef, Node, Out, Reshaped
+from torchlab._core.tensor import Tensor, strides_of
 from torchlab.autograd import node_hooks, told
 
 _new = object.__new__
 np_add = np.add
-LOCK = threading.RLock()  # one thread at a time reads and writes a leaf's `.grad`
+LOCK = free_at_fork(threading.RLock())  # one thread at a time reads and writes a leaf's `.grad`
 
 
 class Work:
@@ -93,7 +94,7 @@ def fitted(node: Node, results: Any, live: Any = None) -> list[Any]:
             if leaf is None:
                 leaf = to.revived()
             if leaf is not None:
-                found[i] = fit(g, leaf._a.shape, leaf._k, to, node, i)
+                found[i] = fit(g, *to.expects(leaf), to, node, i)
         elif to._outs is not None:
             shape, k = to._outs[nr]
             found[i] = fit(g, shape, k, to, node, i)
@@ -118,7 +119,7 @@ def deliver(w: Work, node: Node, nr: int, g: Any, create: bool, source: Node | N
             leaf = node.revived()
             if leaf is None:
                 return
-        shape, k = leaf._a.shape, leaf._k
+        shape, k = node.expects(leaf)
     else:
         shape, k = node.shape, node.k
     if type(g) is not Tensor or g._a.shape != shape or g._k.c is not k.c:
@@ -171,6 +172,9 @@ def accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> No
         leaf = node.revived()
         if leaf is None:
             return
+        if type(node.leaf) is Reshaped:  # Note [Leaves that changed] in tape
+            gone = False
+            g = fit(g, *node.expects(leaf), node, None)
     e = leaf._e
     if e is not node:
         if e is None:  # it wants no gradients any more; its hooks run
@@ -186,13 +190,18 @@ def accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> No
         if SLOW and TLS.dispatch_modes or type(g) is not Tensor and dispatching(g):
             told.accumulate(leaf, g, create)
         elif have is None:
-            leaf._g = _in_layout(leaf, g) if create else fresh_grad(leaf, g, owned)
+            changed = g._a.shape != leaf._a.shape or g._k.dtype is not leaf._k.dtype
+            if changed and not (g._exotic or leaf._exotic):
+                leaf._g = _for_changed(leaf, g)
+            else:
+                leaf._g = _in_layout(leaf, g) if create else fresh_grad(leaf, g, owned)
         elif create:
             leaf._g = aten.add(g, have) if have._exotic else aten.add(have, g)
         else:
             k = have._k
             gk = g._k
-            if k.dtype is gk.dtype and k.c.fast and gk.plain and k.plain and type(have) is Tensor:
+            fast = k.dtype is gk.dtype and k.c.fast and gk.plain and k.plain
+            if fast and have._a.shape == g._a.shape and type(have) is Tensor:
                 have._a += g._a
                 wrote(have)
             elif have._exotic and not g._exotic:
@@ -201,7 +210,7 @@ def accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> No
                 have.add_(g)  # type: ignore[attr-defined]
         if gone:
             node.leaf.grad = leaf._g
-        elif node._hooks is not None:
+        elif node._hooks is not None and type(node.leaf) is LeafRef:
             node.leaf.grad_ref = weakref.ref(leaf._g)
     if events.grad_accumulated.listeners:
         events.grad_accumulated.emit(
@@ -227,6 +236,16 @@ def fresh_grad(leaf: Tensor, g: Tensor, owned: bool) -> Tensor:
         if g._k.plain:
             return wrap(g._a.copy()) if g._k.contiguous else _in_layout(leaf, aten.detach(g))
     return _in_layout(leaf, aten.detach(g))
+
+
+def _for_changed(leaf: Tensor, g: Tensor) -> Any:
+    """The first gradient of a leaf that has another shape or type now: g itself if its strides are
+    the leaf's, else a copy of the leaf's shape. RuntimeError where that cannot be."""
+    steps = strides_of(leaf)
+    mine = zip(g._a.shape, strides_of(g), (*steps, *(None,) * g._a.ndim), strict=False)
+    if g._v is None and all(n == 1 or a == b for n, a, b in mine):
+        return aten.detach(g)
+    return aten.copy_(aten.empty_like(aten.detach(leaf)), g)
 
 
 def _in_layout(leaf: Tensor, g: Tensor) -> Any:

@@ -130,6 +130,38 @@ def _logcumsumexp(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     return aten.sub(part(aten.clamp(t, min=0)), part(aten.clamp(aten.neg(t), min=0)))
 
 
+@rule("std.correction", "std_mean.correction")
+def _deviation(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
+    """d σ = Σ Re((x - mean)* dx) / ((n - correction) σ); 0 where σ is 0, as PyTorch has it."""
+    (x, dim, correction, keepdim), t = primals, tangents[0]
+    dims = tuple(range(x._a.ndim)) if dim is None or not len(dim) else tuple(dim)
+    sigma = result[0] if op.name == "std_mean" else result
+    n = 1
+    for d in dims:
+        n *= x._a.shape[d] if x._a.ndim else 1
+    away = aten.sub(x, aten.mean(x, dims, True)) if x._a.ndim else aten.sub(x, x)
+    products = aten.mul(aten.conj(away), t)
+    if products._k.dtype.is_complex:
+        products = aten.real(products)
+    total = aten.sum(products, dims, keepdim) if x._a.ndim else products
+    left = n - (1 if correction is None else correction)
+    slope = aten.div(total, aten.mul(sigma, max(left, 0)))
+    made = aten.masked_fill(slope, aten.eq(sigma, 0), 0)
+    if op.name == "std":
+        return made
+    return made, aten.mean(t, dims, keepdim) if t._a.ndim else t
+
+
+@rule("_ctc_loss")
+def _ctc(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
+    """Refused, as in PyTorch: what it calls the gradient of log_probs is that of what a log_softmax
+    was applied to."""
+    raise NotImplementedError(
+        "Trying to use forward AD with _ctc_loss that does not support it because it has not been"
+        " implemented yet. Use reverse mode: backward(), torch.func.grad"
+    )
+
+
 # ---- element by element ------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ def deliver(fit: Callable[..., Any], w: Any, node: Node, nr: int, g: Any, source
             leaf = node.revived()
             if leaf is None:
                 return
-        g = fit(g, leaf._a.shape, leaf._k, node, source)
+        g = fit(g, *node.expects(leaf), node, source)
     else:
         g = fit(g, node.shape, node.k, node, source)
     w.grads = g if w.grads is None else aten.add(w.grads, g)

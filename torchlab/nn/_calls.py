@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from torchlab._core.tape import HookDict, RemovableHandle
+from torchlab._core.hooks import HookDict, RemovableHandle
 from torchlab.nn._backward_hooks import BackwardHooks, watch_last_node
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import sys
 from typing import Any, TypeVar
 
-from torchlab._core.tape import AccumulateGrad, HookDict, edge_of
+from torchlab._core.hooks import HookDict
+from torchlab._core.tape import AccumulateGrad, edge_of
 from torchlab._core.tensor import Parameter, Tensor
 from torchlab.nn._calls import GLOBAL, Calls
 from torchlab.nn._conversion import Conversion

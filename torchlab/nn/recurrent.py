@@ -132,7 +132,7 @@ class RNNBase(Module):
     def _batch(self, input: Any, batch_sizes: Any) -> int:
         if batch_sizes is not None:
             return int(batch_sizes[0])
-        return int(input.shape[0 if self.batch_first else 1])
+        return input.shape[0 if self.batch_first else 1]  # type: ignore[no-any-return]
 
     def check_hidden_size(
         self,

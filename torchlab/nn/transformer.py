@@ -35,7 +35,7 @@ def _is_causal(mask: Any, is_causal: bool | None, length: int) -> bool:
 
 
 def _length(x: Any, batch_first: bool) -> int:
-    return int(x.shape[0 if x.ndim == 2 or not batch_first else 1])
+    return x.shape[0 if x.ndim == 2 or not batch_first else 1]  # type: ignore[no-any-return]
 
 
 class TransformerEncoder(Module):

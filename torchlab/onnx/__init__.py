@@ -1,22 +1,18 @@
-"""`torchlab.onnx`: programs may ask whether an export is going on. Exporting is missing.
+"""`torch.onnx`: models as ONNX, through `torch.export`.
 
-Source: https://docs.pytorch.org/docs/2.13/onnx.html
+    program = torch.onnx.export(model, (x,), dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
+    program.save("model.onnx")
+
+Needs the package `onnx`: `pip install torchlab[onnx]`.
+
+Source: https://docs.pytorch.org/docs/2.13/onnx_export.html
 """
 
 from __future__ import annotations
 
-from typing import Any
+from torchlab.onnx import errors
+from torchlab.onnx._export import export, is_in_onnx_export
+from torchlab.onnx._program import ONNXProgram
+from torchlab.onnx.errors import OnnxExporterError
 
-__all__ = ["is_in_onnx_export"]
-
-
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported: never, torchlab exports none."""
-    return False
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(
-        f"module 'torchlab.onnx' has no attribute '{name}'"
-        + ("" if name.startswith("_") else ": torchlab cannot export to ONNX")
-    )
+__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.tape import HookDict
+from torchlab._core.hooks import HookDict
 from torchlab._core.tensor import Tensor
 from torchlab.nn._calls import RemovableHandle, add_hook
 from torchlab.nn._conversion import clear_grad

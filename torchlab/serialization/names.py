@@ -19,6 +19,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.storages import StorageBase, TypedStorage, UntypedStorage
 
 OURS, THEIRS = "torchlab", "torch"
+_VISION = "vision"  # `torchlab.vision` is the library `torchvision` on disk
 
 # Where PyTorch defines the classes of a torchlab file, if it is not the same path.
 _MODULES = {
@@ -87,6 +88,9 @@ def on_disk(obj: Any, name: str | None = None) -> tuple[str, str] | None:
         # Private: it is PyTorch's only if it is the public name at the top.
         face = sys.modules[OURS]
         return (THEIRS, name) if face.__dict__.get(name) is obj else None
+    if rest.partition(".")[0] == _VISION:
+        # A private file's names are public in the package above, in torchvision too.
+        return THEIRS + rest.partition("._")[0], name
     rest = _renamed(rest, name)
     return (f"{THEIRS}.{rest}" if rest else THEIRS), name
 
@@ -111,8 +115,8 @@ def _module(path: str) -> Any:
 
 
 def is_torch(module: str) -> bool:
-    """Whether a name on disk is PyTorch's."""
-    return module == THEIRS or module.startswith(THEIRS + ".")
+    """Whether a name on disk is PyTorch's, or torchvision's."""
+    return module.partition(".")[0] in (THEIRS, THEIRS + _VISION)
 
 
 # What PyTorch's built-in functions and methods are attributes of.
@@ -137,7 +141,7 @@ def find(module: str, name: str) -> Any:
         face = sys.modules[OURS]
         owner = _OWNERS[module, name]
         return face if owner is None else getattr(face, owner)
-    path = OURS + module[len(THEIRS) :]
+    path = f"{OURS}.{module[len(THEIRS) :].removeprefix('.')}".removesuffix(".")
     while path:
         place = _module(path)
         if place is not None:

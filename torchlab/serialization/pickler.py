@@ -20,9 +20,9 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import layout as Layout
 from torchlab._core.generator import Generator
+from torchlab._core.hooks import HookDict
 from torchlab._core.ops._quantized import qscheme
 from torchlab._core.storages import TypedStorage, UntypedStorage
-from torchlab._core.tape import HookDict
 from torchlab._core.tensor import Size, Tensor
 from torchlab.serialization import rebuild
 from torchlab.serialization.locations import location_tag

@@ -6,6 +6,7 @@ Source: https://docs.pytorch.org/vision/0.28/utils.html
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,9 +142,7 @@ def _checked(op: str, image: Any) -> bool:
 
 def _back(array: Any, image: Tensor) -> Tensor:
     out = aten.from_numpy(np.array(array)).permute(2, 0, 1)
-    if image.is_floating_point():
-        return (out.to(dt.float32) / 255).to(image.dtype)
-    return out.to(image.dtype)
+    return out.to(image.dtype) * (1 / 255) if image.is_floating_point() else out
 
 
 def draw_bounding_boxes(
@@ -159,55 +158,101 @@ def draw_bounding_boxes(
     label_background_colors: Any = None,
     fill_labels: bool = False,
 ) -> Tensor:
-    """The image (C, H, W), of uint8 or of floats from 0 to 1, with the frames of `boxes` (N, 4:
-    x1, y1, x2, y2), each with its label.
+    """The image (1 or 3, H, W), of uint8 or of floats from 0 to 1, as (3, H, W) with `boxes` drawn.
 
-    colors: one, or a list with one for each box; names, "#rrggbb" or (r, g, b).
-    fill: a see-through colour inside too. width: of the lines, in pixels.
-    label_colors: of the letters, by default those of the frames, or black on a background.
-    fill_labels: a background for the labels, in `label_background_colors` or the frames' colours.
-    font: the name of a TrueType file, for letters of `font_size`; without it Pillow's own font.
+    boxes: (N, 4: xmin, ymin, xmax, ymax) or (N, 8: the x and y of the four corners), in pixels.
+    labels: a text for each box, inside its first corner; None draws none.
+    colors: of the boxes: a name or (r, g, b) for all or a list; by default all differ.
+    fill: colour, partly transparent, inside the boxes. width: of the lines, in pixels.
+    font, font_size: a TrueType file and its size in points; by default Pillow's own font.
+    label_colors: of the texts; by default the boxes' colours, or black with `fill_labels`.
+    fill_labels: `label_background_colors` (by default the boxes' colours) behind the texts.
     """
     _checked("draw_bounding_boxes", image)
     if image.shape[0] not in (1, 3):
         raise ValueError("Only grayscale and RGB images are supported")
-    if boxes.numel() and bool((boxes[:, :2] > boxes[:, 2:]).any()):
-        raise ValueError("Boxes need to be in (xmin, ymin, xmax, ymax) format, with xmin <= xmax")
+    if boxes.shape[-1] not in (4, 8):
+        raise ValueError(f"boxes must be (N, 4) or (N, 8), got {tuple(boxes.shape)}")
+    if boxes.shape[-1] == 4 and bool(
+        aten.any(boxes[:, 0] > boxes[:, 2]) or aten.any(boxes[:, 1] > boxes[:, 3])
+    ):
+        raise ValueError(
+            "Boxes need to be in (xmin, ymin, xmax, ymax) format, with xmin <= xmax and ymin <="
+            " ymax. Use torchvision.ops.box_convert to convert them"
+        )
     count = boxes.shape[0]
     if count == 0:
+        warnings.warn("boxes doesn't contain any box. No box was drawn", stacklevel=2)
         return image
-    if labels is None:
-        labels = [None] * count
-    elif len(labels) != count:
+    texts: Sequence[str | None] = [None] * count if labels is None else labels
+    if len(texts) != count:
         raise ValueError(
-            f"Number of boxes ({count}) and labels ({len(labels)}) mismatch. Please specify labels"
+            f"Number of boxes ({count}) and labels ({len(texts)}) mismatch. Please specify labels"
             " for each box."
         )
-    shades = _colours(colors, count)
-    ink: list[Any] = shades
-    paper: list[Any] = [None] * count
+    lines = _colours(colors, count)
+    inks = [(0, 0, 0)] * count if fill_labels else lines
+    inks = inks if label_colors is None else _colours(label_colors, count)
+    papers: Sequence[Any] = [None] * count
     if fill_labels:
-        ink = [(0, 0, 0)] * count
-        paper = _colours(label_background_colors, count) if label_background_colors else shades
-    if label_colors:
-        ink = _colours(label_colors, count)
-    letters: Any = ImageFont.load_default()
-    if font is not None:
-        letters = ImageFont.truetype(font, font_size or 10)
-    rgb = convert_image_dtype(image, dt.uint8)
-    rgb = aten.tile(rgb, (3, 1, 1)) if image.shape[0] == 1 else rgb
-    picture = to_pil_image(rgb)
+        has_own = label_background_colors is not None
+        papers = _colours(label_background_colors, count) if has_own else lines
+    letters = _font(font, font_size)
+
+    picture = to_pil_image(convert_image_dtype(image, dt.uint8)).convert("RGB")
     pen = ImageDraw.Draw(picture, "RGBA" if fill else None)
-    for i, (box, label) in enumerate(zip(boxes.long().tolist(), labels, strict=True)):
-        shade = shades[i]
-        pen.rectangle(box, width=width, outline=shade, fill=(*shade[:3], 100) if fill else None)
-        if label is not None:
-            at = (box[0] + width + 1, box[1] + width + 1)
-            if paper[i] is not None:
-                left, top, right, bottom = pen.textbbox(at, label, font=letters)
-                pen.rectangle((left - 1, top - 1, right + 1, bottom + 1), fill=paper[i])
-            pen.text(at, label, fill=ink[i], font=letters)
+    for box, text, line, ink, paper in zip(
+        boxes.to(dt.int64).tolist(), texts, lines, inks, papers, strict=True
+    ):
+        inside = (*line[:3], 100) if fill else None
+        if len(box) == 4:
+            pen.rectangle(box, width=width, outline=line, fill=inside)
+        else:
+            _turned_box(pen, list(zip(box[::2], box[1::2], strict=True)), line, inside, width)
+        if text is not None:
+            _write(pen, text, (box[0] + width + 1, box[1] + width + 1), letters, ink, paper)
     return _back(picture, image)
+
+
+def _turned_box(
+    pen: Any, corners: list[tuple[int, int]], line: Any, inside: Any, width: int
+) -> None:
+    """A box of any direction; its first side, the top of what is in it, is dashed."""
+    x, y = map(float, corners[0])
+    end_x, end_y = corners[1]
+    length, done = math.hypot(end_x - x, end_y - y), 0.0
+    drawn = True
+    while done < length:
+        # Every step aims at the end anew, so that rounding does not lead past it.
+        step = min(5, length - done)
+        left = math.hypot(end_x - x, end_y - y)
+        at = (x + (end_x - x) / left * step, y + (end_y - y) / left * step)
+        if drawn:
+            pen.line([(x, y), at], width=width, fill=line)
+        (x, y), done, drawn = at, done + step, not drawn
+    for first, second in zip(corners[1:], corners[2:] + corners[:1], strict=True):
+        pen.line((first, second), width=width, fill=line)
+    if inside is not None:
+        pen.polygon(corners, fill=inside)
+
+
+def _font(name: str | None, size: int | None) -> Any:
+    """A TrueType font of 10 points unless said otherwise; None is Pillow's own font."""
+    if name is None:
+        if size is not None:
+            message = "Argument 'font_size' will be ignored since 'font' is not set."
+            warnings.warn(message, stacklevel=3)
+        return ImageFont.load_default()
+    return ImageFont.truetype(name, 10 if size is None else size)
+
+
+def _write(pen: Any, text: str, at: tuple[int, int], font: Any, ink: Any, paper: Any) -> None:
+    """`text` with its upper left corner `at`, on a rectangle of colour `paper` unless it is None,
+    one pixel larger than the text on every side."""
+    if paper is not None:
+        left, top, right, bottom = pen.textbbox(at, text, font=font)
+        pen.rectangle((left - 1, top - 1, right + 1, bottom + 1), fill=paper)
+    pen.text(at, text, fill=ink, font=font)
 
 
 def draw_segmentation_masks(

@@ -66,7 +66,8 @@ def json_for_html(value: Any) -> str:
 
 
 # What a renderer needs beside common.js and its own file.
-PARTS = {"backward": ("layered.js", "timeline.js")}
+PARTS = {"backward": ("layered.js", "timeline.js"), "loader": ("timeline.js", "lanes.js")}
+SHEETS = ("style.css", "loader.css")
 
 
 @cache
@@ -79,7 +80,8 @@ def module_source(kind: str) -> str:
 @cache
 def style_source() -> str:
     """The style sheet of all pictures, with the palette's variables."""
-    return palette.css_variables() + (STATIC / "style.css").read_text(encoding="utf-8")
+    sheets = ((STATIC / file).read_text(encoding="utf-8") for file in SHEETS)
+    return palette.css_variables() + "\n".join(sheets)
 
 
 def page(state: dict[str, Any], snapshot: dict[str, Any]) -> str:

@@ -42,6 +42,13 @@ COLOURS: dict[str, tuple[str, str]] = {
     "c5": ("#cdeef0", "#1f4d52"),
     "c6": ("#f3ecb8", "#4f4a1c"),
     "c7": ("#e3dcd3", "#473f35"),
+    # phases of data loading: told apart by colour-blind readers too, by lightness where hues meet
+    "p-fetch": ("#1d4596", "#6a97f5"),
+    "p-collate": ("#dcab2a", "#f2d43c"),
+    "p-hand-over": ("#cf5be0", "#8a3df0"),
+    "p-wait": ("#8a1a17", "#d9452a"),
+    "p-step": ("#2fae73", "#34e39b"),
+    "p-start": ("#69738a", "#8d8f9b"),
     # a ramp for magnitudes, low to high
     "h0": ("#5e72c4", "#7f92e6"),
     "h1": ("#3b9dc4", "#57b8de"),

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 from torchlab._core.lazy import lazy
 from torchlab.viz import capsule
+from torchlab.viz.loading import Loading
 from torchlab.viz.playback import Playback
 from torchlab.viz.views import autograd as autograd_view
 from torchlab.viz.views import backward as backward_view
 from torchlab.viz.views import digraphs
 from torchlab.viz.views import fusion as fusion_view
+from torchlab.viz.views import loader as loader_view
 from torchlab.viz.views import memory as memory_view
 from torchlab.viz.views import strides as strides_view
 from torchlab.viz.views.common import Details, Drawing, static_svg
@@ -160,9 +162,28 @@ class FusionPicture(Picture):
         return digraphs.fusion_digraph(cast(Any, self.snapshot))
 
 
+class LoaderPicture(Picture):
+    """What data loaders did over time; its widget and its page can be zoomed and asked."""
+
+    kind = "loader"
+    _draw = staticmethod(loader_view.draw)
+
+    @property
+    def loading(self) -> Loading:
+        """The figures behind it, and the verdict."""
+        return Loading(self.snapshot)
+
+
 PICTURES: dict[str, type[Picture]] = {
     p.kind: p
-    for p in (AutogradPicture, BackwardPicture, StridePicture, MemoryPicture, FusionPicture)
+    for p in (
+        AutogradPicture,
+        BackwardPicture,
+        StridePicture,
+        MemoryPicture,
+        FusionPicture,
+        LoaderPicture,
+    )
 }
 
 

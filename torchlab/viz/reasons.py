@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torchlab._core.tape import RELEASED, AccumulateGrad, Out, edge_of, hooks_of
+from torchlab._core.hooks import hooks_of
+from torchlab._core.tape import RELEASED, AccumulateGrad, Out, edge_of
 from torchlab._core.tape import Node as TapeNode
 from torchlab._core.tensor import Tensor
 from torchlab.viz.recorders.autograd import Tape

@@ -198,7 +198,7 @@ def test_node_has_the_declared_name(op: Op) -> None:
         # "A|B": B is the node's name where the last operand is a tensor.
         name = node.name().removeprefix("torch::autograd::")
         assert name in (op.grad_name or "").split("|") or name == node_name(op)
-        assert "Backward" in node.name() or node.name() == "NotImplemented"
+        assert "Backward" in name or name == "NotImplemented"
 
 
 def _out_of_place(op: Op, args: tuple[Any, ...]) -> list[np.ndarray]:

@@ -17,8 +17,10 @@ from torchlab._core.backends import cuda
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
 from torchlab._core.lazy import lazy
+from torchlab._core.memory import host
 from torchlab._core.memory.storage import Storage
 
+host.keep_freed()  # before the first array
 cupy = cuda.cupy
 sim_memory = lazy("torchlab._core.backends.sim")
 

@@ -13,18 +13,11 @@ from torchlab._core.backends import base
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
 from torchlab._core.kind import CPU_KINDS, Kind, cpu_kind, kind
-from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
-    MULTI_OUTPUT,
-    NO_GRAD,
     NOGRAD,
-    NORMAL,
     TLS,
-    AccumulateGrad,
     Out,
-    ViewMeta,
-    base_of,
-    nobody,
+    wants_grad,
 )
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
@@ -188,6 +181,9 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
                 f" {value._a.ndim} dimension(s)."
             )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
+        if d.category < dt.FLOAT and isinstance(value, Tensor) and (not NOGRAD or TLS.grad):
+            if wants_grad(value):
+                raise RuntimeError(f"Autograd not support dtype: {d.scalar_name}")
         if isinstance(value, Tensor) and value._k.dtype is not d and value._k.device is cpu:
             scalar_array(value._a.item(), d)  # refuses what does not fit, as it does of numbers
         return d, d
@@ -231,6 +227,28 @@ _ORDERED = {  # what asks for an order → the error of complex numbers, which h
     **dict.fromkeys(("clamp", "_clamp_low", "_clamp_high"), NotImplementedError),
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), RuntimeError),
 }
+
+
+def refuse_complex(op: Any) -> None:
+    """For operators that PyTorch differentiates for real numbers only."""
+    raise RuntimeError(
+        f"{op.name} does not support automatic differentiation for outputs with complex dtype."
+    )
+
+
+def common_type(operands: Any) -> dt.dtype:
+    """What the operands promote to, before the operator has its say."""
+    dims = zeros = wrapped = None
+    for x in operands:
+        if not isinstance(x, Tensor):
+            if x is not None:
+                d = dt.of_scalar(x)
+                wrapped = d if wrapped is None else dt.promote_types(wrapped, d)
+        elif x._a.ndim:
+            dims = x._k.dtype if dims is None else dt.promote_types(dims, x._k.dtype)
+        else:
+            zeros = x._k.dtype if zeros is None else dt.promote_types(zeros, x._k.dtype)
+    return dt.combine(dims, zeros, wrapped)
 
 
 def _refuse_order(op: Any, dtype: dt.dtype) -> None:
@@ -285,12 +303,19 @@ def refuse_numbers(op: Any, operands: Any) -> None:
 
 
 def _refuse_bools(operands: Any) -> None:
-    for x in operands:
-        if (x._k.dtype is dt.bool_) if isinstance(x, Tensor) else isinstance(x, bool):
-            raise RuntimeError(
-                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are"
-                " trying to invert a mask, use the `~` or `logical_not()` operator instead."
-            )
+    are = [
+        x._k.dtype is dt.bool_ if isinstance(x, Tensor) else isinstance(x, bool) for x in operands
+    ]
+    if all(are):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
+            " `logical_xor()` operator instead."
+        )
+    if any(are):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are"
+            " trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
 
 
 def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
@@ -657,6 +682,10 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
     if half is not None and op.name in _ONE_DTYPE and any(t._k.dtype is not half for t in tensors):
         if op.name == "bmm" and any(not t._a.size for t in tensors):  # it asks its kernel alone
             return wrap_on(op.kernel(backend.xp, *[t._a for t in tensors]), dev)
+        nothing = np.zeros((), np.float32)  # what is wrong with the shapes is told first
+        op.kernel(backend.xp, *[
+            np.broadcast_to(nothing, x._a.shape) if isinstance(x, Tensor) else x for x in args
+        ])  # fmt: skip
         kinds = " and ".join(str(t._k.dtype) for t in tensors)  # the kernel sees float32 only
         raise RuntimeError(f"{op.name}: expected all operands to have the same dtype, not {kinds}")
     arrays = [_array(x, half is not None) for x in args]
@@ -700,7 +729,7 @@ def _wrap_meta(r: Any) -> Any:
     return meta_tensor(r, dt.from_numpy(r.dtype))
 
 
-# ---- outputs and views --------------------------------------------------------------------------
+# ---- outputs ------------------------------------------------------------------------------------
 
 
 def attach_outputs(node: Any, results: Any) -> None:
@@ -714,71 +743,3 @@ def attach_outputs(node: Any, results: Any) -> None:
             t._e = Out(node, i)
     node._outs = outs
     node.shape = node.k = None
-
-
-def view_outputs(t: Tensor, arrays: Any, s: Storage) -> list[Tensor]:
-    """The several views of one tensor."""
-    v = t._v
-    base_tensor = t if v is None else v.base if type(v) is ViewMeta else v
-    creation = MULTI_OUTPUT if (not NOGRAD or TLS.grad) else NO_GRAD
-    k = t._k
-    out = []
-    for a in arrays:
-        r = _new(Tensor)
-        r._a = a
-        r._k = k.c if a.flags.c_contiguous else k.v
-        r._s = s
-        r._v = ViewMeta(base_tensor, creation, s.stale)
-        r._e = r._g = None
-        out.append(r)
-    return out
-
-
-def view_meta(parent: Any, s: Storage) -> Any:
-    """The `_v` of a view of `parent` (a base tensor or its ViewMeta): how it was made is
-    inherited."""
-    creation = NORMAL
-    if type(parent) is ViewMeta:
-        creation = parent.creation
-        parent = parent.base
-    if creation == NORMAL and NOGRAD and not TLS.grad:
-        creation = NO_GRAD
-    return parent if creation == NORMAL and not s.stale else ViewMeta(parent, creation, s.stale)
-
-
-def view_leaf(t: Tensor) -> None:
-    """A view that was not recorded, of a base that wants a gradient, says that it wants one too.
-    It is a leaf that never gets any."""
-    base_tensor = base_of(t)
-    if base_tensor is not None and base_tensor._e is not None and not TLS.inference:
-        t._e = AccumulateGrad(t)
-        t._e.leaf = nobody
-
-
-def meta_view(op: Any, t: Tensor, *values: Any) -> Any:
-    """A view on the meta device, by the declaration's layout rule."""
-    a = t._a
-    if op.meta is None:
-        raise NotImplementedError(
-            f"{op.qualname}: there is no layout rule: it cannot run on the meta device"
-        )
-    size = a.itemsize
-    r = op.meta(a.shape, tuple(x // size for x in a.strides), a.offset, *values)
-    if isinstance(r, list):
-        return [MetaArray(s, a.dtype, st, o) for s, st, o in r]
-    shape, strides, offset = r
-    return MetaArray(shape, a.dtype, strides, offset)
-
-
-def alias(t: Tensor, creation: int = NORMAL) -> Tensor:
-    """A view of the whole tensor without history."""
-    s = t._s
-    if s is None:
-        s = t._s = Storage(t._a)
-    r = _new(Tensor)
-    r._a, r._k, r._s = t._a, t._k, s
-    v = t._v
-    b = t if v is None else v.base if type(v) is ViewMeta else v
-    r._v = ViewMeta(b, creation, s.stale) if creation != NORMAL or s.stale else b
-    r._e = r._g = None
-    return r

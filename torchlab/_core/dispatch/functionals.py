@@ -19,6 +19,7 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
 VIEWS_REMOVED: dict[int, bool] = {}  # level → whether views become copies, too
+KEPT: list[Callable[[Any], bool]] = []  # which composites are not taken apart
 
 
 class Functional(Level):
@@ -87,6 +88,10 @@ class Functional(Level):
     @classmethod
     def lift(cls, x: Tensor, level: int) -> Any:
         return functional(x, level)
+
+    @classmethod
+    def whole(cls, op: Any) -> bool:
+        return bool(KEPT) and any(keep(op) for keep in KEPT)
 
     def each(self, fn: Callable[[Tensor], Tensor]) -> Any:
         return functional(fn(current(self, self._level)), self._level)
@@ -191,4 +196,4 @@ def _inverse(step: Any, base: Any, new: Any) -> Any:
     )
 
 
-__all__ = ["VIEWS_REMOVED", "Functional", "assign", "current", "functional"]
+__all__ = ["KEPT", "VIEWS_REMOVED", "Functional", "assign", "current", "functional"]

@@ -19,22 +19,12 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.dispatch import arrivals, levels, modes, registry
-from torchlab._core.dispatch.compute import view_meta
 from torchlab._core.dispatch.generate.record import record_call
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.overload import OpOverload
-from torchlab._core.tape import (
-    MULTI_OUTPUT,
-    NO_GRAD,
-    NOGRAD,
-    TLS,
-    Out,
-    ViewMeta,
-    keeper,
-    modified,
-    save,
-    storage_of,
-)
+from torchlab._core.dispatch.viewing import unrecorded, view_meta
+from torchlab._core.refusals import MULTI_OUTPUT, modified
+from torchlab._core.tape import NOGRAD, TLS, Out, ViewMeta, keeper, mark_view, save, storage_of
 from torchlab._core.tensor import Tensor
 
 # (overload, class of a mode or of tensors) → what replaces its handler for this operator
@@ -82,7 +72,7 @@ def call(op: Any, args: tuple[Any, ...]) -> Any:
         overload, told, named, back = arrivals.arrival(op, args)
         result = back(below(overload, told, named))
     returns = op.schema.returns
-    if op.family == "view":
+    if op.family == "view" and op.name != "detach":  # detached: no view for the tape
         _link_views(args[0], result)
     elif len(returns) > 1 and type(result) in (list, tuple):
         result = NAMESPACE["return_type_of"](op)(*result)
@@ -171,11 +161,12 @@ def _link_views(parent: Tensor, result: Any) -> None:
             continue
         r._s = s
         if many:
-            base = v.base if type(v) is ViewMeta else v
+            base = v[0] if type(v) is ViewMeta else v
             recording = not NOGRAD or TLS.grad
-            r._v = ViewMeta(base, MULTI_OUTPUT if recording else NO_GRAD, s.stale)
+            r._v = (base, MULTI_OUTPUT if recording else unrecorded(), s.version)
         else:
             r._v = view_meta(v, s)
+        mark_view(s)
 
 
 # ---- what the tape keeps -----------------------------------------------------------------------

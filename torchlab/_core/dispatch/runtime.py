@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, levels, modes, python_key, writes
+from torchlab._core.dispatch import compute, levels, modes, python_key, viewing, writes
 from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
@@ -14,6 +14,7 @@ from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
     NOGRAD,
+    NOWHERE,
     TLS,
     ViewMeta,
     edge_of,
@@ -70,10 +71,10 @@ NAMESPACE.update(
     list_arrays=compute.list_arrays,
     any_edge=compute.any_edge,
     attach_outputs=compute.attach_outputs,
-    view_outputs=compute.view_outputs,
-    view_meta=compute.view_meta,
-    view_leaf=compute.view_leaf,
-    meta_view=compute.meta_view,
+    view_outputs=viewing.view_outputs,
+    view_meta=viewing.view_meta,
+    view_leaf=viewing.view_leaf,
+    meta_view=viewing.meta_view,
     BOOL_KIND=kind(dt.bool_),
     FLOAT16=dt.float16,
     core_of=lambda op: op.core,
@@ -86,6 +87,8 @@ NAMESPACE.update(
     wrote=writes.wrote,
     plan_mixed=compute.plan_mixed,
     note_write=note_write,
+    NOWHERE=NOWHERE,
+    refuse_complex=compute.refuse_complex,
     rebase_history=writes.rebase_history,
     elementwise_out=writes.elementwise_out,
     face_out=writes.face_out,

@@ -13,6 +13,7 @@ from torchlab._core import layout
 from torchlab._core.backends import base
 from torchlab._core.dispatch import modes, resizing
 from torchlab._core.dispatch.compute import (
+    common_type,
     elementwise,
     empty,
     execute,
@@ -21,23 +22,23 @@ from torchlab._core.dispatch.compute import (
     wrap,
 )
 from torchlab._core.dispatch.registry import aten
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import Storage, origin_of
+from torchlab._core.refusals import NORMAL, forbidden_write
 from torchlab._core.structures import with_out
 from torchlab._core.tape import (
-    CUSTOM,
-    MULTI_OUTPUT,
-    NO_GRAD,
     NOGRAD,
     TLS,
     AccumulateGrad,
     CopySlices,
+    NotImplementedNode,
     ViewMeta,
-    _custom_view_text,
     base_of,
     edge_of,
     geometry,
+    maker_of,
     move_retained,
     note_write,
+    wants_grad,
 )
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -66,47 +67,32 @@ def _without_derivative(op: Any) -> bool:
 
 def check_tape(t: Tensor, others: Any, any_type: bool = False) -> None:
     """Leaves, views of leaves, and views made where writing cannot be recorded."""
-    e = edge_of(t)
-    if type(e) is AccumulateGrad and type(t._v) is not ViewMeta:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write under"
-            " torch.no_grad(), or to a clone."
-        )
     v = t._v
     if v is None:
+        if type(t._e) is AccumulateGrad:
+            raise RuntimeError(_leaf_text)
         return
-    b = base_of(t)
-    wants = (t._k.differentiable or any_type) and (
-        e is not None or any(isinstance(x, Tensor) and edge_of(x) is not None for x in others)
-    )
-    if type(v) is ViewMeta and (wants or b._e is not None):
-        if v.creation == NO_GRAD:
-            raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode"
-                " enabled. Given that this use case is ambiguous and error-prone, it is forbidden."
-                " You can clarify your code by moving both the view and the inplace either both"
-                " inside the no_grad block (if you don't want the inplace to be tracked) or both"
-                " outside (if you want the inplace to be tracked)."
-            )
-        if v.creation == MULTI_OUTPUT:
-            raise RuntimeError(
-                "Output 0 of a function that returns multiple views is a view and is being modified"
-                " inplace. Such functions do not allow the output views to be modified inplace. You"
-                " should replace the inplace operation by an out-of-place one."
-            )
-        if v.creation == CUSTOM:
-            raise RuntimeError(_custom_view_text)
-    # (A leaf may be a view itself: then `e` wants a gradient and the base of all does not.)
-    if type(b._e) is AccumulateGrad or (b._e is None and e is not None):
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-            " Write under torch.no_grad(), or to a clone."
-        )
-    if type(e) is AccumulateGrad:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write under"
-            " torch.no_grad(), or to a clone."
-        )
+    wants = wants_grad(t)
+    if not wants and not (
+        (t._k.differentiable or any_type)
+        and any(isinstance(x, Tensor) and wants_grad(x) for x in others)
+    ):
+        return
+    if type(v) is ViewMeta and v[1] != NORMAL:
+        raise RuntimeError(forbidden_write(maker_of(t), v[1], False))
+    if wants:
+        # (A leaf may be a view itself: then it wants a gradient and the base of all does not.)
+        e = base_of(t)._e
+        if e is None or type(e) is AccumulateGrad:
+            raise RuntimeError("a view of " + _leaf_text)
+        if type(edge_of(t)) is AccumulateGrad:
+            raise RuntimeError(_leaf_text)
+
+
+_leaf_text = (
+    "a leaf Variable that requires grad is being used in an in-place operation. Write under"
+    " torch.no_grad(), or to a clone."
+)
 
 
 # PyTorch lets these write through a tensor of which several elements share a cell.
@@ -132,13 +118,17 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
             " operation."
         )
     for x in inputs:
-        if isinstance(x, Tensor) and x is not t and x._s is t._s and x._s is not None and x._a.size:
+        if isinstance(x, Tensor) and x is not t and x._a.size and _same_memory(x._s, t._s):
             if not (t._exotic or x._exotic) and partly_overlaps(t, x, exact_ok):
                 raise RuntimeError(
                     f"{op.name}: unsupported operation: some elements of the input tensor and the"
                     " written-to tensor refer to a single memory location. Please clone() the"
                     " tensor before performing the operation."
                 )
+
+
+def _same_memory(a: Storage | None, b: Storage | None) -> bool:
+    return a is not None and (a is b or b is not None and origin_of(a) is origin_of(b))
 
 
 def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
@@ -171,15 +161,25 @@ def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
             f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the broadcast shape"
             f" {list(shape)}"
         )
-    result = result_dtypes(op, operands)[1]
-    check_cast(op, result, t._k.dtype)
+    check_cast(op, _result_into(op, operands, t._k.dtype), t._k.dtype)
+
+
+def _result_into(op: Any, operands: Any, target: dt.dtype) -> dt.dtype:
+    """The type of the result; that it does not fit is told before that there is no kernel for
+    it."""
+    try:
+        return result_dtypes(op, operands)[1]
+    except NotImplementedError:
+        if op.promote != "bool":
+            check_cast(op, common_type(operands), target)
+        raise
 
 
 def check_cast(op: Any, result: dt.dtype, target: dt.dtype) -> None:
     if not dt.can_cast(result, target):
         raise RuntimeError(
-            f"{op.name}: result type {result.scalar_name} can't be cast to the desired output type "
-            f"{target.scalar_name}"
+            f"{op.name.lstrip('_')}: result type {result.scalar_name} can't be cast to the desired"
+            f" output type {target.scalar_name}"
         )
 
 
@@ -276,7 +276,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     v = t._v
     if v is None:
         if s is not None:
-            s.stale += 1
+            s.stale = True
         move_retained(t, node)
         t._e = node
         return
@@ -292,7 +292,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     c.k = b._k
     move_retained(b, c)
     b._e = c
-    s.stale += 1
+    s.stale = True
     edge_of(t)
 
 
@@ -303,14 +303,20 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not NOGRAD or TLS.grad:
-        concerned = (out,) if getattr(op, "vjp", None) else ()
+        concerned: tuple[Any, ...] = ()
         if not _never_recorded(op):
             concerned = (*inputs, out)
+        elif op.family in ELEMENTWISE and op.promote != "bool":
+            e = edge_of(out)
+            concerned = (out,) if type(e) is AccumulateGrad else ()
         if any(isinstance(x, Tensor) and edge_of(x) is not None for x in concerned):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic"
                 " differentiation, but one of the arguments requires grad."
             )
+
+
+ELEMENTWISE = ("unary", "binary", "pointwise")
 
 
 def _never_recorded(op: Any) -> bool:
@@ -355,7 +361,7 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     prepare_out(op, out, tensors)
     if out._exotic:  # Note [Exotic tensors]
         return exotic_out[0](op, (*operands, *values), out)
-    result = result_dtypes(op, operands)[1]
+    result = _result_into(op, operands, out._k.dtype)
     if op.name == "lerp":
         weight = operands[2]
         exact = isinstance(weight, Tensor) and weight._a.ndim > 0
@@ -381,9 +387,10 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
         if out._k.device.type != "meta":
             out._a[...] = r._a
     wrote(out)
-    if op.vjp and op.promote != "bool" and out._k.differentiable and _never_recorded(op):
-        if (not NOGRAD or TLS.grad) and any(edge_of(x) is not None for x in tensors):
-            rebase_history(out, edge_of(op.core(*operands, *values)))  # a node that refuses
+    if op.promote != "bool" and out._k.differentiable and _never_recorded(op):
+        edges = tuple(edge_of(x) for x in (*tensors, out))
+        if (not NOGRAD or TLS.grad) and any(e is not None for e in edges):
+            rebase_history(out, NotImplementedNode(op.name, out, edges))
     return out
 
 
@@ -446,7 +453,15 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
             )
     if TLS.autocast is not None:  # with out= it has no say
         body = TLS.autocast.off(body)
-    results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
+    try:
+        results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
+    except NotImplementedError:  # that `out` does not fit is told before
+        if "out_same_dtype" in tags and any(o._k.dtype is not inputs[0]._k.dtype for o in outs):
+            raise RuntimeError(
+                f"{op.name}: Expected out tensor to have dtype {inputs[0].dtype}, but got"
+                f" {outs[0].dtype} instead"
+            ) from None
+        raise
     made = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     if len(outs) != len(made):
         raise TypeError(

@@ -26,6 +26,7 @@ from torchlab._core.layout.overlap import (
 )
 from torchlab._core.layout.shape import (
     Shape,
+    as_size,
     broadcast_shapes,
     cat_shape,
     flatten_shape,
@@ -74,6 +75,7 @@ from torchlab._core.layout.windows import (
 __all__ = [
     "Extent",
     "Shape",
+    "as_size",
     "as_strided_check",
     "broadcast_shapes",
     "cat_shape",

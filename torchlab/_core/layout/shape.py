@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from operator import index
+from typing import Any, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -12,6 +13,11 @@ Shape: TypeAlias = tuple[int, ...]
 def prefix(op: str) -> str:
     """What stands before an error's phrase: the operator's name, if it is known."""
     return f"{op}: " if op else ""
+
+
+def as_size(x: Any) -> int:
+    """An integer of any kind as an int; a symbolic one (a `torch.SymInt`) stays what it is."""
+    return x if isinstance(x, int) and type(x) is not bool else index(x)
 
 
 def numel(shape: Sequence[int]) -> int:
@@ -61,7 +67,7 @@ def broadcast_shapes(*shapes: Shape, op: str = "") -> Shape:
         return ()
     result = shapes[0]
     for shape in shapes[1:]:
-        if shape != result:
+        if len(shape) != len(result) or shape != result:
             result = _broadcast_pair(result, shape, op)
     return tuple(result)
 

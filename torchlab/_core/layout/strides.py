@@ -16,13 +16,12 @@ def contiguous_strides(shape: Shape) -> Shape:
     if ndim == 1:
         return (1,)
     if ndim == 2:
-        inner = shape[1]
-        return (inner if inner > 1 else 1, 1)
+        return (shape[1] or 1, 1)
     out = [1] * ndim
     running = 1
     for i in range(ndim - 1, 0, -1):
         size = shape[i]
-        if size > 1:
+        if size:
             running *= size
         out[i - 1] = running
     return tuple(out)
@@ -49,13 +48,14 @@ def channels_last_strides(shape: Shape) -> Shape:
 
 def is_contiguous(shape: Shape, stride: Shape) -> bool:
     """Whether the elements lie in row-major order without gaps. The strides of dims of size 1 do
-    not matter; a tensor without elements is contiguous."""
+    not matter; a tensor without elements is contiguous. A symbolic size counts as none of 1: the
+    answer is then the same for all it may be."""
     expected = 1
     for size, step in zip(reversed(shape), reversed(stride)):
-        if size != 1:
-            if step != expected:
-                return 0 in shape
+        if step == expected:
             expected *= size
+        elif type(size) is not int or size != 1:
+            return 0 in shape
     return True
 
 
@@ -210,7 +210,7 @@ def ti_output_strides(
     if not operand_shapes or ndim == 0:
         return contiguous_strides(shape)
     first = operand_strides[0]
-    if operand_shapes[0] == shape:
+    if len(operand_shapes[0]) == ndim and operand_shapes[0] == shape:
         # Nearly every call: the first operand orders all dims as in row-major; no other is asked.
         last = 0
         for step in reversed(first):
@@ -221,7 +221,7 @@ def ti_output_strides(
             return contiguous_strides(shape)
     same = True
     for other, stride in zip(operand_shapes, operand_strides):
-        if other != shape:
+        if len(other) != ndim or other != shape:
             break
         if stride != first:
             same = False

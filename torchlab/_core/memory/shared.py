@@ -98,13 +98,30 @@ def _anonymous(nbytes: int) -> Segment:
     return _sized(fd, nbytes, Segment)
 
 
-def _sized(fd: int, nbytes: int, make: Any) -> Any:
+def _sized(fd: int, nbytes: int, make: Any, path: str = "memory") -> Any:
+    size = make.start + nbytes
     try:
-        os.ftruncate(fd, make.start + nbytes)
+        os.ftruncate(fd, size)
+        if make is Named and hasattr(os, "posix_fallocate"):
+            # A write into a page that the folder's file system has no room for ends the process.
+            os.posix_fallocate(fd, 0, size)
         return make(fd, nbytes)
+    except OSError as error:
+        os.close(fd)
+        raise RuntimeError(
+            f"unable to allocate shared memory(shm) for file <{path}>: {error.strerror}"
+            f" ({error.errno}). {size} bytes were asked for. Take smaller batches, or raise the"
+            f" limit: {_limit(make)}"
+        ) from error
     except BaseException:
         os.close(fd)
         raise
+
+
+def _limit(make: Any) -> str:
+    if make is Named:
+        return f"the size of {FOLDER}, or multiprocessing.set_sharing_strategy('file_descriptor')"
+    return "open files (`ulimit -n`), the size of a file (`ulimit -f`)"
 
 
 class Named(Segment):
@@ -129,7 +146,7 @@ class Named(Segment):
         path = f"{FOLDER}/{name}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            made: Named = _sized(fd, nbytes, cls)
+            made: Named = _sized(fd, nbytes, cls, path)
         except BaseException:
             os.unlink(path)
             resource_tracker.unregister(f"/{name}", "shared_memory")

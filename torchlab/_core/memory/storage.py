@@ -6,6 +6,7 @@ made when a view is taken, when the tape saves the tensor, or when something is 
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -35,7 +36,7 @@ class Storage:
     """Memory, its version counter, and what the tape must know about writes.
 
     owner: the array (or block) that holds the memory; version: how many writes in place happened;
-    stale: how many *recorded* writes happened: a view made at a lower count renews its grad_fn;
+    stale: whether views may have to renew their grad_fn: Note [Views that fell behind] in tape;
     writer: (code object, instruction) of the last write to a version that the tape had saved.
     """
 
@@ -46,8 +47,8 @@ class Storage:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.version = 0
-        self.stale = 0
-        self.saved = -1  # the newest version that the tape saved; -1: none
+        self.stale = False
+        self.saved = -1  # the newest version that the tape saved or has views of; -1: none
         self.writer: tuple[CodeType, int] | None = None
         self.block: Any = None
         self.lent = False  # somebody else's memory (NumPy's, a buffer's): it cannot grow
@@ -75,7 +76,43 @@ class Storage:
             return 0
         return address_of(self.bytes)
 
+    def twin(self) -> Twin:
+        """The same memory with a version counter of its own: of `x.data`."""
+        r = Twin(self.owner)
+        r.origin = origin_of(self)
+        r.block, r.lent = self.block, self.lent
+        if self.block is not None:
+            r.owner = self  # keeps the block of the allocator
+            r._bytes = self.bytes
+        else:
+            r._bytes = self._bytes
+        return r
+
+    def records(self) -> list[Storage]:
+        """All records of this memory: the first one and its twins. (Twins point at the first, not
+        the other way round; memory changes rarely enough to look.)"""
+        first = origin_of(self)
+        twins = [r for r in gc.get_referrers(first) if type(r) is Twin and r.origin is first]
+        return [first, *twins]
+
+    def move(self, owner: Storage) -> None:
+        """Let all records be of `owner`'s memory, from its first byte on."""
+        for s in self.records():
+            s.owner, s._bytes, s.block = owner, owner.bytes, None
+
     def hold_block(self, block: Any, free: Callable[[Any], None]) -> None:
         """Tie an allocator's block to this storage: it goes back when the storage dies."""
         self.block = block
         weakref.finalize(self, free, block).atexit = False
+
+
+class Twin(Storage):
+    """One more record of a memory, with another version counter. `origin`: the first record."""
+
+    __slots__ = ("origin",)
+    origin: Storage
+
+
+def origin_of(s: Storage) -> Storage:
+    """The first record of this memory."""
+    return s.origin if type(s) is Twin else s

@@ -32,7 +32,7 @@ import numpy as np
 from torchlab._core import layout, tape
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
-from torchlab._core.dispatch import compute, exotic, writes
+from torchlab._core.dispatch import compute, exotic, viewing, writes
 from torchlab._core.dispatch.registry import FACES, aten
 from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
@@ -369,8 +369,8 @@ def _based(r: Any, b: Tensor, x: Tensor) -> Any:
     v = r._v
     if v is b:
         r._v = x
-    elif type(v) is ViewMeta and v.base is b:
-        r._v = ViewMeta(x, v.creation, v.stale)
+    elif type(v) is ViewMeta and v[0] is b:
+        r._v = (x, *v[1:])
     return r
 
 
@@ -461,9 +461,9 @@ def refuse_array(x: Any) -> NoReturn:
 def flipped(x: Any, *, conj: bool = False, neg: bool = False) -> Any:
     """A view of the whole tensor with a bit flipped, without history."""
     has = (x._a.conj, x._a.neg) if type(x) is Pending else (False, False)
-    t = compute.alias(x)
+    t = viewing.alias(x)
     if NOGRAD or type(t._v) is ViewMeta:
-        t._v = compute.view_meta(t._v if x._v is None else x._v, t._s)
+        t._v = viewing.view_meta(t._v if x._v is None else x._v, t._s)
     if type(x) is Pending:
         b = x._a
         k = aten_kind(x)

@@ -62,6 +62,13 @@ def scipy_kernel(name: str) -> Any:
 
 
 @vjp_helper
+def kept(r: Any, *saved: Any) -> Any:
+    """`r`. So a formula names what PyTorch's node saves, and therefore guards against writes,
+    though the gradient is the same without it."""
+    return r
+
+
+@vjp_helper
 def no_derivative_of(name: str) -> Any:
     """Stands in the formulas of an operator that has no derivative at all."""
     raise RuntimeError(f"derivative for aten::{name} is not implemented")

@@ -53,7 +53,12 @@ def _sigmoid(xp: Any, x: Any) -> Any:
 # ---- smooth relatives of relu -------------------------------------------------------------------
 
 
-@_activation("silu(Tensor self) -> Tensor", "silu_backward(g, self)", "self / (1 + exp(-self))")
+@_activation(
+    "silu(Tensor self) -> Tensor",
+    "silu_backward(g, self)",
+    "self / (1 + exp(-self))",
+    tags=("pointwise", "real_gradient"),
+)
 def silu(xp: Any, x: Any, out: Any = None) -> Any:
     """x · sigmoid(x)."""
     return xp.multiply(x, _sigmoid(xp, x), out=out)

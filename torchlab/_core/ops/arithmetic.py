@@ -13,13 +13,9 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.ops._reduce import scalar_name
+from torchlab._core.ops._renamed import renamed
 from torchlab._core.ops.kernels import exact, fast, into, number
 from torchlab._core.tensor import Tensor
-
-
-def _no_bool(a: Any, name: str, remedy: str) -> None:
-    if a.dtype == np.bool_:
-        raise RuntimeError(f"{name}, with a bool tensor is not supported. {remedy}")
 
 
 @fast(np.add)
@@ -36,11 +32,11 @@ def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
 
 @fast(np.subtract)
 def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
-    _no_bool(
-        a,
-        "Subtraction, the `-` operator",
-        "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
-    )
+    if a.dtype == np.bool_:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
+            " `logical_xor()` operator instead."
+        )
     _check_alpha(a, alpha)
     if alpha != 1:
         b = xp.multiply(b, number(alpha, b.dtype))
@@ -97,13 +93,29 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
             "rsub() received an invalid combination of arguments - got"
             f" ({type(self).__name__}, {type(other).__name__}), but input must be a Tensor"
         )
-    return aten.sub(other, self, alpha=alpha)
+    if isinstance(other, Tensor):
+        return rsub_tensor.call(self, other, alpha=alpha)
+    r = aten.sub(other, self, alpha=alpha)
+    if r._e is not None:
+        renamed(r._e, "RsubBackward1", 1)
+    return r
 
 
 @face("__rsub__", spaces=())
 def rsub_method(self: Any, other: Any) -> Any:
     """other − self."""
     return rsub.body(self, other)
+
+
+rsub_tensor = binary(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    lambda xp, a, b, alpha=1, out=None: _sub(xp, b, a, alpha, out),
+    public=False,
+    method=False,
+    inplace=False,
+    out=False,
+    vjp={"self": "-g if alpha == 1 else g * -alpha", "other": "g"},
+)
 
 
 div_tensor = binary(
@@ -170,7 +182,7 @@ def _rounded_div(name: str, kernel: Any, expr: str) -> Any:
         public=False,
         numbers="all",
         expr=expr,
-        vjp={"self": "zeros_like(g)", "other": "zeros_like(g)"},
+        vjp={"self": "kept(zeros_like(g), other)", "other": "kept(zeros_like(g), self, other)"},
         grad_name="DivBackward2",
     )
 
@@ -219,7 +231,7 @@ remainder = binary(
     _remainder,
     py=("__mod__", "__imod__"),
     expr="self - floor(self / other) * other",
-    grad_name="RemainderBackward0|RemainderBackward1",
+    grad_name="RemainderBackward0|RemainderBackward1|NotImplemented",
     vjp={"self": "g", "other": "-g * floor_quotient(self, other)"},
     doc="The remainder with the divisor's sign.",
 )
@@ -265,7 +277,7 @@ pow_tensor = binary(
     method=False,
     public=False,
     inplace=True,
-    grad_name="PowBackward1",
+    grad_name="PowBackward1|PowBackward1|PowBackward2",
     vjp={
         "self": "pow_backward_self(g, self, exponent)",
         "exponent": "pow_backward_exponent(g, self, exponent, result)",

@@ -95,9 +95,35 @@ atan = _float("atan", "g / conj_of(self * self + 1)", "atan(self)", np.arctan)
 sinh = _float("sinh", "g * cosh(conj_of(self))", autocast="float32:accelerator")
 cosh = _float("cosh", "g * sinh(conj_of(self))", autocast="float32:accelerator")
 tanh = _float("tanh", "tanh_backward(g, result)")
-asinh = _float("asinh", "g * rsqrt(conj_of(self * self + 1))", "asinh(self)", np.arcsinh)
-acosh = _float("acosh", "acosh_backward(g, self)", "acosh(self)", np.arccosh)
-atanh = _float("atanh", "g / conj_of(1 - self * self)", "atanh(self)", np.arctanh)
+asinh = _float(
+    "asinh", "g * rsqrt(conj_of(self * self + 1))", "asinh(self)", np.arcsinh, inplace=False
+)
+acosh = _float("acosh", "acosh_backward(g, self)", "acosh(self)", np.arccosh, inplace=False)
+atanh = _float("atanh", "g / conj_of(1 - self * self)", "atanh(self)", np.arctanh, inplace=False)
+
+
+def _without_inplace_derivative(name: str, kernel: Any) -> None:
+    """The in-place form as PyTorch has it: its backward refuses."""
+    into_self = unary(
+        f"_{name}",
+        kernel,
+        promote="float",
+        public=False,
+        method=False,
+        out=False,
+        vjp={"self": f"no_derivative('inplace version of {name}', g)"},
+        grad_name=f"{name.capitalize()}Backward1",
+    )
+
+    def written(self: Any) -> Any:
+        return into_self.inplace(self)
+
+    written.__doc__ = f"In-place version of `{name}`. It has no derivative, as in PyTorch."
+    face(f"{name}_")(written)
+
+
+for _name, _kernel in (("asinh", np.arcsinh), ("acosh", np.arccosh), ("atanh", np.arctanh)):
+    _without_inplace_derivative(_name, _kernel)
 
 
 @vjp_helper
@@ -640,7 +666,7 @@ logaddexp = binary(
     numbers=(),
     inplace=False,
     vjp={
-        "self": "g * conj_of(exp(self - result))",
-        "other": "g * conj_of(exp(other - result))",
+        "self": "g / conj_of(1 + exp(other - self))",
+        "other": "g / conj_of(1 + exp(self - other))",
     },
 )

@@ -356,10 +356,8 @@ def embedding_bag_backward(
         best = embedding_op.call(
             embedding_bag_op.call(aten.detach(weight), indices, bag, count, 2, None, False), bag
         )
-        hit = _first_hits(
-            (aten.detach(embedding_op.call(aten.detach(weight), indices)) == best)._a, bag._a
-        )
-        rows = aten.where(wrap(hit), rows, 0)
+        hit = _first_hits(embedding_op.call(aten.detach(weight), indices) == best, bag._a)
+        rows = aten.where(hit, rows, 0)
     gw = gs = None
     if needs[0]:
         scaled = (
@@ -374,13 +372,13 @@ def embedding_bag_backward(
 
 def _first_hits(hit: Any, bag: Any) -> Any:
     """Of equal maxima in a bag, only the first in each column; `bag` never falls."""
-    n = hit.shape[0]
-    if not n:
+    if not bag.size:
         return hit
-    position = np.where(hit, np.arange(n)[:, None], n)
     new = np.concatenate([[True], bag[1:] != bag[:-1]])
-    first = np.minimum.reduceat(position, np.flatnonzero(new), axis=0)
-    return hit & (position == first[np.cumsum(new) - 1])
+    begin = np.flatnonzero(new)[np.cumsum(new) - 1]  # of each row: where its bag begins
+    count = aten.cumsum(hit, 0)
+    before = aten.index_select(aten.sub(count, aten.to(hit, count._k.dtype)), 0, wrap(begin))
+    return aten.logical_and(hit, aten.eq(aten.sub(count, before), 1))
 
 
 @face("embedding_bag", method=False, spaces=("torch",))

@@ -237,6 +237,8 @@ def aminmax_(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
         if a.ndim and a.shape[d] == 0:
             raise IndexError(f"aminmax: Expected reduction dim {d} to have non-zero size.")
     if a.dtype.kind == "c":
+        if not a.ndim and dim is not None:
+            raise RuntimeError(f"aminmax not implemented for {scalar_name(a)}")
         raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(a)}'")
     if a.ndim == 0:
         return a.copy(), a.copy()

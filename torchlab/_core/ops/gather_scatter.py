@@ -109,7 +109,7 @@ def _corner(source: Any, index: Any) -> Any:
     out=True,
     tags=("out_apart", "out_same_dtype"),
     meta=lambda a, dim, index, sparse_grad=False: MetaArray(index.shape, a.dtype),
-    vjp={"self": "gather_backward(g, self.shape, dim, index)"},
+    vjp={"self": "kept(gather_backward(g, self.shape, dim, index), self)"},
 )
 def gather(xp: Any, a: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     """result[…, i, …] = self[…, index[…, i, …], …] along `dim`."""
@@ -287,7 +287,7 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
             "scatter_reduce_backward(g, self, dim, index, src, reduce, include_self, result, needs)"
         )
     },
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "real_gradient"),
 )
 def scatter_reduce(
     xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
@@ -145,7 +146,10 @@ def _like(a: Any, *rest: Any) -> Any:
     half=False,
     out=True,
     meta=_like,
-    vjp={"self": "g", "source": "index_add_source(g, dim, index, alpha, source.shape)"},
+    vjp={
+        "self": "g",
+        "source": "kept(index_add_source(g, dim, index, alpha, source.shape), source)",
+    },
     tags=("out_same_dtype", "out_type_first"),
 )
 @written_row_major
@@ -175,7 +179,7 @@ def index_add_source(g: Any, dim: int, index: Any, alpha: Any, shape: Any) -> An
     meta=_like,
     vjp={
         "self": "index_fill(g, dim, index, 0)",
-        "source": "index_add_source(g, dim, index, 1, source.shape)",
+        "source": "kept(index_add_source(g, dim, index, 1, source.shape), source)",
     },
     autocast="promote:cpu",
     tags=("out_same_dtype", "out_type_first"),
@@ -267,7 +271,7 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
     grad_name="IndexFillBackward1",
     vjp={
         "self": "index_fill(g, dim, index, 0)",
-        "value": "sum(index_select(g, dim, distinct(index, dim, self.shape)))",
+        "value": "sum_of_filled(g, dim, index)",
     },
 )
 @written
@@ -283,11 +287,10 @@ def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
 
 
 @vjp_helper
-def distinct(index: Any, dim: int, shape: Any) -> Any:
-    """Each index once, counted from the front."""
-    size = shape[dim] if shape else 1
-    a = aten.detach(index).cpu().numpy()
-    return aten.to(aten.from_numpy(np.unique(a.reshape(-1) % max(size, 1))), device=index._k.device)
+def sum_of_filled(g: Any, dim: int, index: Any) -> Any:
+    """The sum of what lies at the slices `index`, each once."""
+    others = aten.index_fill(aten.to(aten.ones_like(g), dt.bool_), dim, index, 0)
+    return aten.sum(aten.masked_fill(g, others, 0))
 
 
 @face("index_fill")

@@ -165,7 +165,7 @@ def _fits(shape: Any, target: Any) -> bool:
     half=False,
     out=True,
     tags=("out_apart", "out_same_dtype"),
-    vjp={"self": "masked_select_backward(g, self.shape, mask)"},
+    vjp={"self": "kept(masked_select_backward(g, self.shape, mask), self)"},
 )
 def masked_select(xp: Any, a: Any, mask: Any) -> Any:
     """The elements where the mask (bool, broadcast) holds, in one dimension."""
@@ -326,7 +326,7 @@ def _flat_index(xp: Any, a: Any, index: Any, name: str) -> Any:
     half=False,
     out=True,
     tags=("out_apart", "out_same_dtype", "out_type_first"),
-    vjp={"self": "take_backward(g, self.shape, index)"},
+    vjp={"self": "kept(take_backward(g, self.shape, index), self)"},
     meta=lambda a, index: MetaArray(index.shape, a.dtype),
 )
 def take(xp: Any, a: Any, index: Any) -> Any:
@@ -346,7 +346,7 @@ def take_backward(g: Any, shape: Any, index: Any) -> Any:
     meta=lambda a, index, source, accumulate=False: meta_like(a),
     vjp={
         "self": "put_backward(g, index, accumulate)",
-        "source": "reshape(take(g, index), source.shape)",
+        "source": "kept(reshape(take(g, index), source.shape), source)",
     },
 )
 @written

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute, modes, writes
+from torchlab._core.dispatch import compute, modes, viewing, writes
 from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.layout import as_size
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import NOGRAD, TLS, ViewMeta
 from torchlab._core.tensor import Parameter, Tensor
@@ -100,12 +101,12 @@ def getitem(self: Any, index: Any) -> Any:
                 v = self._v
                 if v is None:
                     v = self
-                if type(v) is ViewMeta or s.stale or (NOGRAD and not TLS.grad):
-                    v = compute.view_meta(v, s)
+                if type(v) is ViewMeta or s.version or (NOGRAD and not TLS.grad):
+                    v = viewing.view_meta(v, s)
                 result._v = v
                 result._g = result._e = None
                 if self._e is not None:
-                    compute.view_leaf(result)
+                    viewing.view_leaf(result)
                 return result
         elif c is Tensor and _plain_indices(self, index):
             return aten.index(self, [index])
@@ -293,7 +294,7 @@ def basic_part(self: Any, index: Any) -> tuple[Any, list[Any] | None]:
             own += x._a.ndim if mask else 1
             continue
         else:
-            view = _select(view, dim, int(x), own)
+            view = _select(view, dim, as_size(x), own)
             own += 1
             continue
         indices.append(None)
@@ -331,8 +332,8 @@ def _slice(t: Any, dim: int, x: slice) -> Any:
     if t._a.ndim == 0:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     try:
-        start, end, step = (None if v is None else v.__index__() for v in (x.start, x.stop, x.step))
-    except AttributeError:
+        start, end, step = (None if v is None else as_size(v) for v in (x.start, x.stop, x.step))
+    except TypeError:
         raise TypeError(
             "slice indices must be integers or None or have an __index__ method"
         ) from None
@@ -378,7 +379,7 @@ def _wrote_plainly(t: Any, index: Any, value: Any) -> bool:
     v = t._v
     if s is not None and not k.contiguous:  # its elements may share cells
         return False
-    if v is not None and (v.base if type(v) is ViewMeta else v)._e is not None:
+    if v is not None and (v[0] if type(v) is ViewMeta else v)._e is not None:
         return False
     c = type(index)
     if c is int:

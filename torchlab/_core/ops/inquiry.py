@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html#tensors
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torchlab._core import dtype as dt
@@ -75,6 +76,13 @@ def is_set_to(self: Any, tensor: Any) -> Any:
 @face("is_pinned", spaces=())
 def is_pinned(self: Any, device: Any = None) -> Any:
     """Whether the memory is page-locked for transfers to a GPU: never here."""
+    if device is not None:
+        warnings.warn(
+            "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this"
+            " argument.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     return False
 
 

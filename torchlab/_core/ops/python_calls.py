@@ -169,6 +169,13 @@ def slice_inverse(
 @face("pin_memory", spaces=())
 def pin_memory(self: Any, device: Any = None) -> Any:
     """Page-locked memory for transfers to a GPU; RuntimeError where there is none."""
+    if device is not None:
+        warnings.warn(
+            "The argument 'device' of Tensor.pin_memory() is deprecated. Please do not pass this"
+            " argument.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     raise RuntimeError(
         "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
     )

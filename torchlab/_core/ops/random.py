@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import box_muller, layout
 from torchlab._core import dtype as dt
-from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.factories import told
@@ -21,10 +21,14 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import contiguous_format
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.layout import broadcast_shapes
+from torchlab._core.lazy import lazy
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How, into_out
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
+
+_normals = lazy("torchlab._core.codegen.normals")  # long draws are compiled
+box_muller.compiled = lambda: _normals.kernel()
 
 
 def generator_of(generator: Any) -> Generator:

@@ -15,6 +15,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.layout import as_size
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How
 from torchlab._core.tensor import Tensor
@@ -47,7 +48,7 @@ def _whole(x: Any, d: dt.dtype) -> int:
 def _check_range(start: Any, end: Any, step: Any) -> None:
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not all(isinstance(x, int) or x - x == 0 for x in (start, end)):  # finite
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError(
@@ -80,11 +81,11 @@ def arange(how: How, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     _refuse(d, "arange", also_complex=True)
     _check_range(start, end, step)
     if d is dt.int64:
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = (x if isinstance(x, int) else int(x) for x in (start, end, step))
         if step == 0:
             raise ValueError("step must be nonzero: an int64 range counts in whole numbers")
         for x in (start, end, step):
-            if not -(2**63) <= x < 2**63:
+            if type(x) is int and not -(2**63) <= x < 2**63:
                 raise OverflowError(f"arange(): {x} does not fit into int64")
     if all(isinstance(x, int) for x in (start, end, step)):
         n = max(0, -((start - end) // step))
@@ -133,7 +134,7 @@ def _ends(start: Any, end: Any, steps: Any, name: str) -> tuple[Any, Any, int]:
             f"{name}() received an invalid combination of arguments: steps must be int, not"
             f" {type(steps).__name__}"
         )
-    steps = int(steps.__index__())
+    steps = as_size(steps)
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {steps}")
     return _number(start, name, "start"), _number(end, name, "end"), steps
@@ -186,6 +187,8 @@ def linspace(how: How, start: Any, end: Any, steps: int) -> Any:
     if how.layout is not None:
         return how.unlike((steps,), "linspace.out")
     d = _spread_type(how, start, end, steps)
+    if how.place.type == "meta":
+        return how.done(compute.empty((steps,), d, how.place))
     return how.around(_spread(start, end, steps, d).astype(d.np), d)
 
 
@@ -217,6 +220,8 @@ def eye(how: How, n: int, m: int | None = None) -> Any:
     if how.layout is not None:
         return how.unlike((0,), "eye.m_out")
     d = how.kind
+    if how.place.type == "meta":
+        return how.done(compute.empty((as_size(n), as_size(m)), d, how.place))
     return how.around(np.eye(n, m, dtype=d.np), d)
 
 

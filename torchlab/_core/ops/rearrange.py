@@ -293,7 +293,7 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.new_zeros(self, (*a.shape, num_classes))
-    if self._k.device.type != "meta":
+    if type(a) is not MetaArray:
         low, high = int(a.min()), int(a.max())
         if low < 0:
             raise RuntimeError("Class values must be non-negative.")

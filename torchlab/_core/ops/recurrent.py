@@ -9,103 +9,82 @@ Schmidhuber 1997; GRU: arXiv:1406.1078.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from torchlab._core import dtype as dt
+from torchlab._core.backends import onednn
+from torchlab._core.device import cpu
 from torchlab._core.dispatch.arguments import MISSING
+from torchlab._core.dispatch.modes import dispatched
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
-
-State = tuple[Any, ...]  # (h,) or, of an LSTM, (h, c)
-
-
-# ---- one step -----------------------------------------------------------------------------------
-
-
-def _rnn_step(name: str) -> Callable[..., State]:
-    def step(x: Any, state: State, w_hh: Any, b_hh: Any, w_hr: Any) -> State:
-        """x: the input's part, bias included."""
-        return (getattr(aten, name)(x + aten.linear(state[0], w_hh, b_hh)),)
-
-    return step
-
-
-def _lstm_step(x: Any, state: State, w_hh: Any, b_hh: Any, w_hr: Any) -> State:
-    h, c = state
-    i, f, g, o = aten.chunk(x + aten.linear(h, w_hh, b_hh), 4, -1)
-    c = aten.sigmoid(f) * c + aten.sigmoid(i) * aten.tanh(g)
-    h = aten.sigmoid(o) * aten.tanh(c)
-    return (h if w_hr is None else aten.linear(h, w_hr)), c
-
-
-def _gru_step(x: Any, state: State, w_hh: Any, b_hh: Any, w_hr: Any) -> State:
-    h = state[0]
-    xr, xz, xn = aten.chunk(x, 3, -1)
-    hr, hz, hn = aten.chunk(aten.linear(h, w_hh, b_hh), 3, -1)
-    reset, update = aten.sigmoid(xr + hr), aten.sigmoid(xz + hz)
-    new = aten.tanh(xn + reset * hn)
-    return (new + update * (h - new),)
-
-
-_STEPS: dict[str, Any] = {
-    "rnn_tanh": _rnn_step("tanh"),
-    "rnn_relu": _rnn_step("relu"),
-    "lstm": _lstm_step,
-    "gru": _gru_step,
-}
-_GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
-
+from torchlab._core.ops._recurrent import GATES, STEPS, State, line, recorded
+from torchlab._core.tape import TLS
+from torchlab._core.tensor import Parameter, Tensor
 
 # ---- one layer, one direction -------------------------------------------------------------------
 
-
-def _line(kind: str, x: Any, state: State, weights: Any, backwards: bool) -> tuple[Any, State]:
-    """x (T, N, in) → (T, N, hidden) and the last state."""
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    steps = aten.unbind(aten.linear(x, w_ih, b_ih), 0)
-    results = []
-    for part in reversed(steps) if backwards else steps:
-        state = _STEPS[kind](part, state, w_hh, b_hh, w_hr)
-        results.append(state[0])
-    if backwards:
-        results.reverse()
-    return aten.stack(results, 0), state
+_PLAIN = (Tensor, Parameter)
+_REAL = (dt.float32, dt.float64)
 
 
-def _packed_line(
+def _fits(kind: str, x: Any, sizes: Any, state: State, weights: Any) -> bool:
+    """Whether one kernel may run the line: plain tensors on the host, and nobody who wants to see
+    the operators that it consists of (the compiler does not). What does not fit together the
+    operators refuse."""
+    if TLS.autocast is not None or TLS.function_modes or dispatched():
+        return False
+    dtype = x._k.dtype
+    if dtype not in _REAL or x._k.device is not cpu or not x._a.size:
+        return False
+    for t in (x, *state, *weights):
+        if t is not None and (
+            type(t) not in _PLAIN or t._k.dtype is not dtype or t._k.device is not cpu
+        ):
+            return False
+    w_ih, w_hh, b_ih, b_hh, w_hr = (None if w is None else w._a.shape for w in weights)
+    hidden = state[-1]._a.shape[-1]
+    rows = GATES[kind] * hidden
+    batch = sizes[0] if sizes else x._a.shape[-2]
+    return (
+        x._a.ndim == (2 if sizes else 3)
+        and all(s._a.shape == (batch, s._a.shape[-1]) for s in state)
+        and w_ih == (rows, x._a.shape[-1])
+        and w_hh == (rows, state[0]._a.shape[-1])
+        and (b_ih is None or b_ih == (rows,))
+        and (b_hh is None or b_hh == (rows,))
+        and (w_hr is None or w_hr == (state[0]._a.shape[-1], hidden))
+        and rows > 0
+    )
+
+
+def _line(
     kind: str, x: Any, sizes: list[int], state: State, weights: Any, backwards: bool
 ) -> tuple[Any, State]:
-    """The same for packed sequences: x (total, in), `sizes` the number of sequences alive at each
-    time, longest first."""
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    steps = aten.split_with_sizes(aten.linear(x, w_ih, b_ih), sizes, 0)
-    results = []
-    if backwards:  # sequences join as time goes back
-        whole, now = state, tuple(aten.narrow(s, 0, 0, sizes[-1]) for s in state)
-        alive = sizes[-1]
-        for part, n in zip(reversed(steps), reversed(sizes), strict=True):
-            if n > alive:
-                now = tuple(
-                    aten.cat([a, aten.narrow(s, 0, alive, n - alive)], 0)
-                    for a, s in zip(now, whole, strict=True)
-                )
-                alive = n
-            now = _STEPS[kind](part, now, w_hh, b_hh, w_hr)
-            results.append(now[0])
-        results.reverse()
-        return aten.cat(results, 0), now
-    ended: list[State] = []
-    now, alive = state, sizes[0]
-    for part, n in zip(steps, sizes, strict=True):
-        if n < alive:
-            ended.append(tuple(aten.narrow(s, 0, n, alive - n) for s in now))
-            now = tuple(aten.narrow(s, 0, 0, n) for s in now)
-            alive = n
-        now = _STEPS[kind](part, now, w_hh, b_hh, w_hr)
-        results.append(now[0])
-    ended.append(now)
-    last = tuple(aten.cat(list(parts), 0) for parts in zip(*reversed(ended), strict=True))
-    return aten.cat(results, 0), last
+    """x (T, N, in), or packed (total, in), → (…, hidden) and the last state."""
+    if _fits(kind, x, sizes, state, weights):
+        return _kernel(kind, x, sizes, state, weights, backwards)
+    return line(kind, x, sizes, state, weights, backwards)
+
+
+def _kernel(
+    kind: str, x: Any, sizes: list[int], state: State, weights: Any, backwards: bool
+) -> tuple[Any, State]:
+    given = (x, *state, *(weights if kind == "lstm" else weights[:4]))
+    keep = recorded(given)
+    if kind == "lstm" and not sizes and weights[4] is None and x._a.shape[0] > 1 and onednn.fits(x._a):
+        r = aten._lstm_line_onednn(*given[:-1], backwards, keep)
+    else:
+        r = _KERNELS[kind](*given, sizes, backwards, keep)
+    return r[0], tuple(r[1 : 1 + len(state)])
+
+
+_KERNELS: dict[str, Any] = {
+    "lstm": lambda *args: aten._lstm_line(*args),
+    "gru": lambda *args: aten._gru_line(*args),
+    "rnn_tanh": lambda *args: aten._rnn_line(*args[:-3], False, *args[-3:]),
+    "rnn_relu": lambda *args: aten._rnn_line(*args[:-3], True, *args[-3:]),
+}
 
 
 # ---- all layers ---------------------------------------------------------------------------------
@@ -162,10 +141,7 @@ def _run(
         for d in range(directions):
             k = layer * directions + d
             state = tuple(aten.select(s, 0, k) for s in hx)
-            if sizes is None:
-                r, state = _line(kind, x, state, groups[k], d == 1)
-            else:
-                r, state = _packed_line(kind, x, sizes, state, groups[k], d == 1)
+            r, state = _line(kind, x, sizes or [], state, groups[k], d == 1)
             results.append(r)
             last.append(state)
         x = results[0] if directions == 1 else aten.cat(results, -1)
@@ -281,8 +257,11 @@ def _cell_shapes(name: str, x: Any, hx: Any, w_ih: Any, w_hh: Any, gates: int) -
 
 
 def _step(kind: str, x: Any, hx: State, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> State:
-    _cell_shapes(f"{kind}_cell", x, hx, w_ih, w_hh, _GATES[kind])
-    return _STEPS[kind](aten.linear(x, w_ih, b_ih), hx, w_hh, b_hh, None)
+    _cell_shapes(f"{kind}_cell", x, hx, w_ih, w_hh, GATES[kind])
+    weights = (w_ih, w_hh, b_ih, b_hh, None)
+    if x._a.ndim == 2 and _fits(kind, x, [x._a.shape[0]], hx, weights):
+        return _kernel(kind, x, [x._a.shape[0]], hx, weights, False)[1]
+    return STEPS[kind](aten.linear(x, w_ih, b_ih), hx, w_hh, b_hh, None)
 
 
 def _declare_cell(kind: str, doc: str) -> None:

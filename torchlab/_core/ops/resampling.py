@@ -37,6 +37,7 @@ _NAMES = {
     ("bicubic", 2): ("upsample_bicubic2d", "UpsampleBicubic2D"),
     ("bilinear-aa", 2): ("_upsample_smooth_bilinear2d", "UpsampleBilinear2DAa"),
     ("bicubic-aa", 2): ("_upsample_smooth_bicubic2d", "UpsampleBicubic2DAa"),
+    ("lanczos-aa", 2): ("_upsample_smooth_lanczos2d", "UpsampleLanczos2DAa"),
 }
 
 
@@ -62,6 +63,27 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _keys(x: np.ndarray) -> np.ndarray:
+    return _cubic(x, -0.5)
+
+
+def _lanczos(x: np.ndarray) -> np.ndarray:
+    """The sine cardinal under a window of three of its zeros."""
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
+_SMOOTH = {
+    "bilinear-aa": (1.0, _triangle),
+    "bicubic-aa": (2.0, _keys),
+    "lanczos-aa": (3.0, _lanczos),
+}
+"""How far each kernel reaches, and the kernel."""
 
 
 def _precision(dtype: np.dtype) -> type:
@@ -102,14 +124,15 @@ def matrix(
 
 def _antialiased(r: np.ndarray, old: int, new: int, step: float, mode: str) -> np.ndarray:
     """Each new element averages all old ones that it covers."""
-    reach = (2.0 if mode == "bicubic-aa" else 1.0) * max(step, 1.0)
+    radius, kernel = _SMOOTH[mode]
+    reach = radius * max(step, 1.0)
     squeeze = 1 / max(step, 1.0)
     for i in range(new):
         centre = step * (i + 0.5)
         first = max(int(centre - reach + 0.5), 0)
         last = min(int(centre + reach + 0.5), old)
         x = (np.arange(first, last) - centre + 0.5) * squeeze
-        w = _cubic(x, -0.5) if mode == "bicubic-aa" else np.maximum(1 - np.abs(x), 0)
+        w = kernel(x)
         total = w.sum()
         r[i, first:last] = w / total if total else w
     return r
@@ -273,7 +296,7 @@ def _declare_smooth(mode: str) -> None:
     face(name, spaces=(), method=False)(smooth)
 
 
-for _mode in ("bilinear", "bicubic"):
+for _mode in ("bilinear", "bicubic", "lanczos"):
     _declare_smooth(_mode)
 
 
@@ -324,7 +347,8 @@ def interpolate(
 ) -> Any:
     """(N, C, …) resampled to `size`, or by `scale_factor`.
 
-    mode: nearest, nearest-exact, linear (3-d), bilinear and bicubic (4-d), trilinear (5-d), area.
+    mode: nearest, nearest-exact, linear (3-d), bilinear and bicubic (4-d), trilinear (5-d), area;
+        lanczos (4-d) with `antialias` only.
     """
     n = self._a.ndim - 2
     if mode in ("nearest", "area", "nearest-exact"):
@@ -335,11 +359,16 @@ def interpolate(
                 "bicubic | trilinear"
             )
     sizes, scales = _sizes(self._a.shape[2:], size, scale_factor, recompute_scale_factor)
-    if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
-            "tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a"
+            " 4-D tensor as input"
         )
+    if mode == "lanczos" and n == 2:
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
     if mode == "area":
         return getattr(aten, f"adaptive_avg_pool{n}d")(self, sizes)
     found = _NAMES.get((mode + "-aa" if antialias else mode, n))
@@ -347,7 +376,7 @@ def interpolate(
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {self._a.ndim}D) for "
             "the modes: nearest | linear | "
-            f"bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+            f"bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
         )
     return getattr(aten, found[0])(self, sizes, scales, bool(align_corners))
 

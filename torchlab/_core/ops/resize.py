@@ -18,10 +18,18 @@ from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.formats import contiguous_format, preserve_format
-from torchlab._core.kind import kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.ops._places import elements
-from torchlab._core.tape import AccumulateGrad, edge_of, storage_of
+from torchlab._core.ops._renamed import renamed
+from torchlab._core.refusals import NORMAL
+from torchlab._core.tape import (
+    AccumulateGrad,
+    NotImplementedNode,
+    base_of,
+    edge_of,
+    leaf_changed,
+    storage_of,
+)
 from torchlab._core.tensor import Tensor, strides_of
 
 # ---- filling ------------------------------------------------------------------------------------
@@ -167,21 +175,6 @@ def _zero(self: Any) -> Any:
 # ---- another layout of the same elements --------------------------------------------------------
 
 
-_NAMES: dict[tuple[type, str], type] = {}
-
-
-def _renamed(node: Any, name: str) -> Any:
-    """The node of the in-place form: PyTorch gives it a class of its own."""
-    cls = type(node)
-    made = _NAMES.get((cls, name))
-    if made is None:
-        made = _NAMES[cls, name] = type(
-            name, (cls,), {"__slots__": (), "__module__": cls.__module__}
-        )
-    node.__class__ = made
-    return node
-
-
 def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str) -> Any:
     """Let `self` become the view of itself that `view(self, *args)` makes."""
     name = call.__name__
@@ -189,14 +182,20 @@ def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str)
     before = edge_of(self)
     r = view(self, *args)
     e = r._e
-    if e is not None and e is not before and type(e) is not AccumulateGrad:
-        e = _renamed(e, type(e).__name__[:-1] + number)
+    recorded = e is not None and e is not before and type(e) is not AccumulateGrad
+    if recorded:
+        e = renamed(e, type(e).__name__[:-1] + number)
         self._e = e
+    shape, k = self._a.shape, self._k
     self._a = r._a
     self._k = r._k
     if self._level:  # Note [Levels]
         self.take(r)
     writes.wrote(self)
+    if not recorded:
+        leaf_changed(self, shape, k)
+    if recorded and self._v is not None:  # its history is that of its layout: it is up to date
+        self._v = (base_of(self), NORMAL, self._s.version)
     return self
 
 
@@ -253,11 +252,21 @@ def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = 
 # ---- another size or memory ---------------------------------------------------------------------
 
 
-def _become(self: Any, array: Any, s: Storage | None) -> Any:
+def _become(self: Any, array: Any, s: Storage | None, dtype: Any = None) -> Any:
+    grad = writes.prepare_write(_NamedOp("set_"), self, ())
+    e = edge_of(self)
+    shape, k = self._a.shape, self._k
+    writes.wrote(self)  # its views, and what the tape has saved, count it
+    version = self._s.version
     self._a = array
-    self._s = s
+    self._s = Storage(array) if s is None else s.twin()
+    self._s.version = version
     self._v = None
     self._k = self._k.c if array.flags.c_contiguous else self._k.v
+    if grad and e is not None:
+        writes.rebase_history(self, NotImplementedNode("set_", self, (e,)))
+    else:
+        leaf_changed(self, shape, k, anew=True)
     return self
 
 
@@ -316,11 +325,6 @@ def set_(
     """Let this tensor use the memory, size and strides of another one (or of a storage with the
     given
     offset, size and strides). Without arguments: no memory, size (0,)."""
-    e = edge_of(self)
-    if e is not None and type(e) is not AccumulateGrad:
-        raise RuntimeError(
-            "set_ is not differentiable: the tensor has a history; detach() it first"
-        )
     k = self._k
     if source is None:
         return _become(self, np.empty((0,), k.np), None)
@@ -337,7 +341,6 @@ def set_(
         s = storage_of(source)
         if size is None:
             array = source._a.memory if source._exotic else source._a
-            self._k = kind(k.dtype, k.device)
             return _become(self, array, s)
     else:
         found = getattr(source, "dtype", k.dtype)  # a typed storage has a type

@@ -76,7 +76,7 @@ def _running_extreme(name: str, ufunc: str, doc: str) -> Any:
         out=True,
         tags=("out_same_dtype", "real_gradient"),
         doc=doc,
-        vjp={"self": "gather_backward(g0, self.shape, dim, result1)"},
+        vjp={"self": "kept(gather_backward(g0, self.shape, dim, result1), self)"},
         meta=lambda a, dim: (MetaArray(a.shape, a.dtype), MetaArray(a.shape, INT64)),
     )
     def kernel(xp: Any, a: Any, dim: int) -> Any:

@@ -107,7 +107,7 @@ def sort(
     return sort_stable.call(self, stable=stable, dim=dim, descending=descending)
 
 
-@face("argsort", out=True)
+@face("argsort")
 def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The positions along a dimension that sort the tensor."""
     return sort_stable.call(self.detach(), stable=stable, dim=dim, descending=descending)[1]

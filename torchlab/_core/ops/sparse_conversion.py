@@ -35,9 +35,26 @@ from torchlab._core.ops._sparse_layouts import convert, in_layout, name_of, to_c
 @face("to_dense", spaces=())
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
     """The strided tensor with the same elements; itself if it is strided. Gradients of sparse
-    tensors are taken at their places only."""
-    r = dense(self) if isinstance(self, Sparse) else self
+    tensors are taken at their places only, or with masked_grad=False everywhere."""
+    if masked_grad is False and isinstance(self, Sparse):
+        r = record("ToDenseBackward0", dense(around(self._a)), (self,), _everywhere(self._a))
+    else:
+        r = dense(self) if isinstance(self, Sparse) else self
     return r if dtype is None else aten.to(r, dtype)
+
+
+def _everywhere(pattern: Any) -> Any:
+    """The gradient of `to_dense` where all elements count, in the layout of what was converted."""
+
+    def back(g: Any) -> tuple[Any]:
+        g = dense(g) if isinstance(g, Sparse) else g
+        if type(pattern) is Coo:
+            return (to_coo(g, pattern.sparse_dim),)
+        dense_dims = len(pattern.shape) - pattern.batch - 2
+        blocks = pattern.blocksize if pattern.blocks else None
+        return (convert(g, pattern.layout, blocks, dense_dims or None),)
+
+    return back
 
 
 @face("to_sparse", spaces=())

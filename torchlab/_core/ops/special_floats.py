@@ -146,16 +146,21 @@ def frexp(xp: Any, a: Any) -> Any:
     return mantissa, exponent
 
 
-@composite("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", out=True)
-def ldexp(self: Any, other: Any) -> Any:
-    """self · 2^other."""
-    return self * aten.pow(2.0, other)
+def _ldexp(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
+    return xp.multiply(a, xp.exp2(b) if b.dtype.kind == "f" else xp.power(2.0, b), out=out)
 
 
-@face("ldexp_")
-def ldexp_(self: Any, other: Any) -> Any:
-    """In-place `ldexp`."""
-    return aten.mul_(self, aten.pow(2.0, other))
+binary(
+    "ldexp",
+    _ldexp,
+    promote="float",
+    numbers=(),
+    vjp={
+        "self": "g * conj_of(pow(2.0, other))",
+        "other": "g * conj_of(result) * 0.6931471805599453",
+    },
+    doc="self · 2^other.",
+)
 
 
 def _to_double(*operands: Any) -> list[Any]:
@@ -250,6 +255,7 @@ pointwise(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     numbers=(),
     vjp={"self": "g * isfinite(self)"},
+    tags=("pointwise", "real_gradient"),
     doc="NaN and infinities replaced: by 0, the largest and the smallest number by default.",
 )(_nan_to_num)
 

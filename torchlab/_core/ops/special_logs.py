@@ -29,7 +29,7 @@ binary(
     scipy_kernel("xlogy"),
     promote=floating("xlogy_cpu"),
     spaces=("torch", "special"),
-    grad_name="XlogyBackward2|XlogyBackward0",
+    grad_name="XlogyBackward2|XlogyBackward0|XlogyBackward1",
     vjp={
         "self": "xlogy_slope(g, self, other)",
         "other": "g * (self / other)",
@@ -47,7 +47,7 @@ binary(
         "self": "xlog1py(g, other).masked_fill((self == 0) & (other <= -1), 0)",
         "other": "g * (self / (other + 1))",
     },
-    grad_name="SpecialXlog1PyBackward0",
+    grad_name="SpecialXlog1PyBackward2|SpecialXlog1PyBackward0|SpecialXlog1PyBackward1",
     doc="self · ln(1 + other); 0 where self is 0.",
 )
 binary(

@@ -14,7 +14,7 @@ unary(
     "erfinv",
     scipy_kernel("erfinv"),
     promote=floating("erfinv_vml_cpu"),
-    vjp={"self": "g * (0.886226925452758 * exp(result * result))"},  # √π / 2
+    vjp={"self": "g * (0.886226925452758 * exp(square(erfinv(self))))"},  # √π / 2
     spaces=("torch", "special"),
     doc="The inverse of `erf`: ±∞ at ±1, NaN outside [−1, 1].",
     autocast="float32:accelerator",

@@ -8,7 +8,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/tensor_view.html
 from __future__ import annotations
 
 import warnings
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.dispatch.arguments import check_ints, dtype_of
-from torchlab._core.dispatch.compute import alias as alias_of
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.op import Op, composite, face, view
 from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.dispatch.viewing import alias as alias_of
 from torchlab._core.formats import contiguous_format
 from torchlab._core.kind import kind
 from torchlab._core.tape import geometry, storage_of
@@ -91,7 +90,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
                 break
         else:
             return size
-    return (size,) if isinstance(size, int) else tuple(map(index, size))
+    return (size,) if isinstance(size, int) else tuple(map(layout.as_size, size))
 
 
 def _as_type(self: Any, size: Any, dtype: Any) -> Any:

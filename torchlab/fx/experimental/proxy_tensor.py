@@ -1,8 +1,9 @@
 """`make_fx`: the graph of the operators that a function runs, below autograd.
 
-The function runs for real. A mode (`__torch_dispatch__`) sees every operator, gradients' too, and
-notes it with the nodes of its arguments, which are known by the tensors' identities. What Python
-decides from values cannot be in a graph: reading one is an error.
+The function runs for real, or on fake tensors, whose sizes may be symbolic. A mode
+(`__torch_dispatch__`) sees every operator, gradients' too, and notes it with the nodes of its
+arguments, which are known by the tensors' identities. What Python decides from values cannot be in
+a graph: reading one is an error.
 
 Source: https://docs.pytorch.org/docs/2.13/func.html
 """
@@ -20,7 +21,11 @@ from torchlab._core.dispatch import arrivals
 from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.dispatch.tags import Tag
 from torchlab._core.tensor import Parameter, Tensor
+from torchlab._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torchlab.fx._symbolic_trace import PH, Tracer, _named_call
+from torchlab.fx.experimental._shape_env import ShapeEnv
+from torchlab.fx.experimental._size_nodes import SizeNodes
+from torchlab.fx.experimental.symbolic_shapes import SymTypes, free_symbols
 from torchlab.fx.graph import Graph, _snake_case
 from torchlab.fx.graph_module import GraphModule
 from torchlab.fx.passes.shape_prop import _extract_tensor_metadata
@@ -59,6 +64,14 @@ class PythonKeyTracer(Tracer):
         super().__init__(autowrap_modules=())
         self.tracked: dict[int, tuple[Tensor, Proxy]] = {}
         self.constants: dict[int, Tensor] = {}
+        self._sizes: SizeNodes | None = None
+
+    @property
+    def sizes(self) -> SizeNodes:
+        """The nodes of symbolic numbers."""
+        if self._sizes is None:
+            self._sizes = SizeNodes(self.graph)
+        return self._sizes
 
     def call_module(
         self,
@@ -75,13 +88,21 @@ class PythonKeyTracer(Tracer):
         return attr_val
 
     def create_arg(self, a: Any) -> Any:
-        """Tensors that are known give their nodes; parameters become attributes of the root."""
+        """Tensors that are known give their nodes, symbolic numbers those that compute them;
+        parameters become attributes of the root."""
+        if type(a) in SymTypes:
+            return self.sizes.number(a)
         if isinstance(a, Tensor):
             known = self.known(a)
             if known is not None:
                 return known.node
         if isinstance(a, tuple):
             return tuple(self.create_arg(x) for x in a)  # named ones are what operators return
+        if isinstance(a, FakeTensor):
+            raise RuntimeError(
+                f"{a} comes from outside the traced function: a graph cannot hold a tensor without"
+                " data. Hand it in as an argument"
+            )
         if isinstance(a, Parameter):
             for name, p in self.root.named_parameters():
                 if p is a:
@@ -106,7 +127,8 @@ class PythonKeyTracer(Tracer):
         if isinstance(value, Tensor):
             self.tracked[id(value)] = self.tracked[id(value._a)] = (value, proxy)
             proxy.node.meta["val"] = _without_data(value)
-            proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+            if not isinstance(value, FakeTensor) or not free_symbols(value):
+                proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
         elif isinstance(value, (tuple, list)):
             for i, x in enumerate(value):
                 if isinstance(x, (Tensor, tuple, list)):
@@ -124,6 +146,8 @@ def _without_data(t: Any) -> Any:
     """A tensor of the meta device with the same shape, strides and dtype."""
     if not isinstance(t, Tensor):
         return t
+    if isinstance(t, FakeTensor):  # in its state of now
+        return t.snapshot()
     made = t.detach().new_empty_strided(tuple(t.shape), tuple(t.stride()), device=device("meta"))
     return made.requires_grad_(t.requires_grad) if t.requires_grad else made
 
@@ -135,12 +159,14 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self,
         tracer: PythonKeyTracer,
         tracing_mode: str = "real",
-        pre_dispatch: bool = False,
+        pre_dispatch: bool | Callable[[Any], bool] = False,
         decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
         super().__init__()
         self.tracer = tracer
         self.tracing_mode = tracing_mode
+        self.pre_dispatch = pre_dispatch  # composites arrive whole; or which do
+        self.direct: FakeTensorMode | None = None  # asked in place of the modes further out
         self.decomposition_table = dict(decomposition_table or {})
         self.enable_tracing = True
 
@@ -166,7 +192,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             t for t in tensors if tracer.known(t) is not None and id(t) not in tracer.constants
         ]
         if Tag.data_dependent_output in func.tags or func._opname == "_local_scalar_dense":
-            if followed:
+            if followed and self.tracing_mode == "real":
                 raise RuntimeError(
                     "It appears that you're trying to get value out of a tracing tensor with "
                     f"{func} - erroring out! It's likely that this is caused by data-dependent "
@@ -181,7 +207,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         node = tracer.create_node(
             "call_function", target, noted_args, noted_kwargs, name=_snake_case(name)
         )
-        out = func(*args, **kwargs)
+        if self.direct is not None:
+            out = self.direct.dispatch(func, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
         proxy = Proxy(node, tracer)
         if name.endswith("_") and not name.endswith("__") and args:
             tracer.track(args[0], proxy)
@@ -240,31 +269,38 @@ def make_fx(
     `torch.ops.aten` overloads as targets.
 
     decomposition_table: overload → function that is traced in its place. tracing_mode: "real", for
-    which tensors are real ones; torchlab has neither of the others.
+    which tensors are real ones, "fake", for which they have no data, or "symbolic": fake ones whose
+    sizes (but 0 and 1) and numbers are symbols. The module's `shape_env` says what the function
+    asked of them. pre_dispatch: operators that are made of others are noted themselves.
 
     Raises:
         RuntimeError: the function reads a value (`item`, `if tensor`).
-        NotImplementedError: `tracing_mode` "fake" or "symbolic", or `pre_dispatch`.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
-    if tracing_mode != "real" or pre_dispatch:
-        raise NotImplementedError(
-            "make_fx: torchlab traces with real tensors below autograd; use tracing_mode='real' "
-            "and pre_dispatch=False"
-        )
 
     def traced(*args: Any) -> GraphModule:
         tracer = PythonKeyTracer()
         tracer.record_stack_traces = record_stack_traces
-        mode = ProxyTorchDispatchMode(tracer, decomposition_table=decomposition_table)
+        mode = ProxyTorchDispatchMode(tracer, tracing_mode, pre_dispatch, decomposition_table)
+        env = ShapeEnv() if tracing_mode == "symbolic" else None
+        fake_mode = None
+        if tracing_mode != "real":
+            fake_mode = _mode_of(args) or FakeTensorMode(
+                allow_non_fake_inputs=_allow_non_fake_inputs, shape_env=env
+            )
+            args = _fakes(fake_mode, args, env)
         flat_values = pytree.tree_leaves(args)
 
         def run(*nested: Any) -> Any:
             for value, proxy in zip(flat_values, pytree.tree_leaves(nested), strict=True):
                 if isinstance(value, Tensor):
                     tracer.track(value, proxy)
-            with mode:
+                if isinstance(proxy, Proxy):
+                    if type(value) in SymTypes:
+                        proxy.node.meta["val"] = value
+                    tracer.sizes.input(value, proxy.node)
+            with fake_mode or contextlib.nullcontext(), mode:
                 out = f(*args)
             return pytree.tree_map_only(Tensor, known, out)
 
@@ -275,9 +311,34 @@ def make_fx(
         shown = _named_call(_signature_of(f, len(args)), run, getattr(f, "__name__", None) or
                             type(f).__name__)  # fmt: skip
         places = tuple(pytree.tree_map(lambda _: PH, a) for a in args)
-        return dispatch_trace(shown, tracer, concrete_args=places)
+        made = dispatch_trace(shown, tracer, concrete_args=places)
+        if env is not None:
+            made.shape_env = env
+        return made
 
     return traced
+
+
+def _mode_of(args: Any) -> FakeTensorMode | None:
+    """The mode of the fakes among the arguments."""
+    for x in pytree.tree_leaves(args):
+        if isinstance(x, FakeTensor):
+            return x.fake_mode
+    return None
+
+
+def _fakes(mode: FakeTensorMode, args: Any, env: ShapeEnv | None) -> Any:
+    """The arguments with fakes for tensors and, with an environment, symbols for numbers."""
+
+    def fake(i: int, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return mode.from_tensor(x, source=f"args[{i}]")
+        if env is not None and type(x) is int and x not in (0, 1):
+            return env.duck_symint(x, f"args[{i}]")  # type: ignore[attr-defined]
+        return x
+
+    leaves, spec = pytree.tree_flatten(args)
+    return pytree.tree_unflatten([fake(i, x) for i, x in enumerate(leaves)], spec)
 
 
 def get_isolated_graphmodule(

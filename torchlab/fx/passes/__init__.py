@@ -9,6 +9,7 @@ import importlib
 from typing import Any
 
 __all__ = [
+    "fake_tensor_prop",
     "graph_drawer",
     "graph_manipulation",
     "operator_support",

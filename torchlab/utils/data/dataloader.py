@@ -29,6 +29,7 @@ from torchlab.utils.data.sampler import (
     SequentialSampler,
     drawn_seed,
 )
+from torchlab.utils.data.watch import Told, Watch
 from torchlab.utils.data.worker import get_worker_info
 
 workers = lazy("torchlab.utils.data.workers")  # loads what shares memory between processes
@@ -162,12 +163,8 @@ class DataLoader:
         self._context = _context(value, self.num_workers)
 
     def __iter__(self) -> Iterator[Any]:
-        if self.pin_memory:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device "
-                "pinned memory won't be used.",
-                stacklevel=2,
-            )
+        if self.pin_memory and self._iterator is None:
+            self._warn_of_pinning()
         resume, self._resume = self._resume, None
         if resume is None:
             return self._new_pass(None)
@@ -181,6 +178,19 @@ class DataLoader:
         iterator = self._new_pass(resume["pass"])
         state.restore(now, state.generators_of(self))
         return iterator
+
+    def _warn_of_pinning(self) -> None:
+        if self.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the "
+                f"device,ignore pin_memory_device='{self.pin_memory_device}'.",
+                stacklevel=3,
+            )
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device "
+            "pinned memory won't be used.",
+            stacklevel=3,
+        )
 
     def _new_pass(self, saved: Any) -> Iterator[Any]:
         if self.num_workers == 0:
@@ -304,13 +314,20 @@ class _LoaderIterator:
     """One pass over a loader's batches, in this process."""
 
     def __init__(self, loader: DataLoader, shared_seed: int | None, saved: Any) -> None:
+        began = time.perf_counter()
         self._loader = loader
+        self._watch = Watch(loader, None)
         self._shared_seed = shared_seed
         self._order = state.Order(loader, saved and saved["order"])
         self._count = 0
         if saved is None:
             self._fetch = fetcher(loader)
-            return
+        else:
+            self._take_up(saved)
+        self._watch.passed("begin", began)
+
+    def _take_up(self, saved: Any) -> None:
+        loader = self._loader
         self._count = saved["given"]
         self._fetch = state.taken_up(
             lambda: fetcher(loader), loader.dataset, saved["dataset"], saved["ended"]
@@ -339,19 +356,20 @@ class _LoaderIterator:
         return self._loader._length()
 
     def __next__(self) -> Any:
+        began = time.perf_counter()
         try:
-            return self._next()
+            return self._next(began)
         except StopIteration:
             if self._loader._pass is self:
                 self._loader._pass = None
+            self._watch.passed("end", began)
             raise
 
-    def _next(self) -> Any:
-        _, indices = next(self._order)
+    def _next(self, began: float) -> Any:
+        number, indices = next(self._order)
         listeners = events.loader_step.listeners
-        began = time.perf_counter() if listeners else 0.0
-        if events.loader_phase.listeners:
-            batch = self._watched(indices)
+        if self._watch.on:
+            batch = self._watched(number, indices, began)
         else:
             batch = self._fetch(indices)
         if listeners:
@@ -364,15 +382,21 @@ class _LoaderIterator:
             self._loader._warn_length(self._count)
         return batch
 
-    def _watched(self, indices: Any) -> Any:
-        told: list[tuple[str, float, float]] = []
+    def _watched(self, number: int, indices: Any, began: float) -> Any:
+        told: list[Told] = []
+        batch, error, gives = None, "", True
         try:
-            return phases(self._fetch, indices, told)
+            batch = phases(self._fetch, indices, told)
+            return batch
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            gives = not isinstance(raised, StopIteration)
+            raise
         finally:
-            for phase, began, ended in told:
-                events.loader_phase.emit(
-                    phase=phase, worker=None, batch=self._count, began=began, ended=ended
-                )
+            for item in told:
+                self._watch.phase(None, number, item)
+            if gives:
+                self._watch.gave(number, self._count, None, indices, batch, error, began)
 
 
 def _check_workers(

@@ -17,35 +17,60 @@ from torchlab._core.dispatch.compute import wrap
 from torchlab._core.tape import edge_of
 from torchlab.utils.data.collate import default_collate
 from torchlab.utils.data.dataset import TensorDataset
+from torchlab.utils.data.watch import Told
+
+
+class _Marks:
+    """What was seen of one call: collating (began, ended, the processor's seconds before and
+    after), and the sample that took longest to read."""
+
+    def __init__(self) -> None:
+        self.collate: tuple[float, float, float, float] | None = None
+        self.slowest: tuple[Any, float] | None = None
+
+    def read(self, dataset: Any, indices: Any) -> list[Any]:
+        """`[dataset[i] for i in indices]`, timed one by one."""
+        samples = []
+        before = time.perf_counter()
+        for i in indices:
+            samples.append(dataset[i])
+            now = time.perf_counter()
+            if self.slowest is None or now - before > self.slowest[1]:
+                self.slowest = (i, now - before)
+            before = now
+        return samples
 
 
 class _Collating:
     collate_fn: Callable[[Any], Any]
-    marks: list[tuple[float, float]] | None = None
-    """Where somebody looks: when collating began and ended."""
+    marks: _Marks | None = None
+    """Where somebody looks."""
 
     def _collate(self, samples: Any) -> Any:
         if self.marks is None:
             return self.collate_fn(samples)
-        began = time.perf_counter()
-        batch = self.collate_fn(samples)
-        self.marks.append((began, time.perf_counter()))
-        return batch
+        began, before = time.perf_counter(), time.thread_time()
+        try:
+            return self.collate_fn(samples)
+        finally:
+            self.marks.collate = began, time.perf_counter(), before, time.thread_time()
 
 
-def phases(fetch: Any, indices: Any, told: list[tuple[str, float, float]]) -> Any:
-    """The batch, with (phase, began, ended) of what was done for it put into `told`, also if it
-    fails."""
-    marks: list[tuple[float, float]] = []
-    fetch.marks = marks
-    began = time.perf_counter()
+def phases(fetch: Any, indices: Any, told: list[Told]) -> Any:
+    """The batch, with what was done for it put into `told`, also if it fails."""
+    fetch.marks = marks = _Marks()
+    began, before = time.perf_counter(), time.thread_time()
     try:
         return fetch(indices)
     finally:
-        ended = time.perf_counter()
+        ended, after = time.perf_counter(), time.thread_time()
         fetch.marks = None
-        told.append(("fetch", began, marks[0][0] if marks else ended))
-        told += [("collate", *mark) for mark in marks]
+        if marks.collate is None:
+            told.append(("fetch", began, ended, after - before, marks.slowest))
+        else:
+            start, stop, start_cpu, stop_cpu = marks.collate
+            told.append(("fetch", began, start, start_cpu - before, marks.slowest))
+            told.append(("collate", start, stop, stop_cpu - start_cpu, None))
 
 
 class FromMap(_Collating):
@@ -66,8 +91,11 @@ class FromMap(_Collating):
             if whole is not None:
                 return whole
         fetch = getattr(dataset, "__getitems__", None)
-        samples = fetch(indices) if fetch is not None else [dataset[i] for i in indices]
-        return self._collate(samples)
+        if fetch is not None:
+            return self._collate(fetch(indices))
+        if self.marks is not None:
+            return self._collate(self.marks.read(dataset, indices))
+        return self._collate([dataset[i] for i in indices])
 
 
 class FromStream(_Collating):

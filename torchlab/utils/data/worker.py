@@ -1,7 +1,7 @@
 """What a loader's worker process does: gets batches as it is asked for them.
 
-A worker reads requests from one pipe and writes batches into another, both its own: no lock is
-shared with other workers, so one that is killed stops nobody else. It ends when it is told to, and
+A worker has a channel of its own for requests and batches: no lock is shared with other workers, so
+one that is killed stops nobody else. It ends when it is told to, and
 when the process that started it is gone.
 
 Source: https://docs.pytorch.org/docs/2.13/data.html#multi-process-data-loading
@@ -28,9 +28,11 @@ import numpy as np
 from torchlab._core import threads
 from torchlab._core.generator import Generator, default_generator
 from torchlab.utils.data import graph_settings
+from torchlab.utils.data.channel import Channel, Message
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from torchlab.utils.data.fetch import FromMap, FromStream, phases
 from torchlab.utils.data.state import capture, dataset_state, restore, taken_up
+from torchlab.utils.data.watch import Told, stretch
 
 STATE = "state"  # tell where you were after so many batches
 LATEST = -1
@@ -85,6 +87,10 @@ class Failure:
 
     named = ""
 
+    def brief(self) -> str:
+        """The exception in one line."""
+        return self.text.rstrip().rsplit("\n", 1)[-1]
+
     def reraise(self) -> None:
         """Raise an exception of that class (RuntimeError if it cannot be made of a text)."""
         name = self.named or self.kind.__name__
@@ -123,6 +129,7 @@ class Work:
     shared_seed: int | None
     ahead: int = 0  # how many batches are got at most before the first of them is given out
     saved: Any = None  # where this worker was in the pass that is taken up
+    started: float = 0.0  # when its process was asked for
 
     def seed(self) -> None:
         """Random numbers of its own for every worker, as PyTorch seeds them."""
@@ -180,7 +187,7 @@ class _Pass:
         ended = getattr(self.fetch, "ended", False)
         self.history.append((self.done, capture([]), told, ended))
 
-    def __call__(self, indices: Any, told: list[tuple[str, float, float]] | None) -> Any:
+    def __call__(self, indices: Any, told: list[Told] | None) -> Any:
         try:
             return self.fetch(indices) if told is None else phases(self.fetch, indices, told)
         finally:
@@ -202,38 +209,48 @@ class _Pass:
 
 
 class _Sender:
-    """Writes batches into the pipe on a thread, so that the next can be got while nobody reads."""
+    """Writes batches on a thread, so that the next can be got while nobody reads."""
 
-    def __init__(self, pipe: Any) -> None:
-        self.pipe = pipe
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
         self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def send(self, number: Any, result: Any, where: str, *told: Any) -> None:
-        """Pickle now (that may fail, and the loader has to hear of it), write later."""
+    def send(self, number: Any, result: Any, where: str, told: list[Told] | None = None) -> None:
+        """Pickle now (that may fail, and the loader has to hear of it), write later. Where somebody
+        looks, a second message tells of the first."""
         if isinstance(result, Failure):
             result = result.portable()
+        more = () if told is None else (True,)
         try:
-            data = reduction.ForkingPickler.dumps((number, result, *told))
+            data = Message((number, result, *more))
         except Exception:
-            data = reduction.ForkingPickler.dumps((number, Failure(where).portable(), *told))
-        self.waiting.put(data)
+            data = Message((number, Failure(where).portable(), *more))
+        if told is not None:
+            told.append(stretch("pack", told[-1][2], time.perf_counter()))
+        self.waiting.put((data, told))
 
     def _run(self) -> None:
         while True:
+            data, told = self.waiting.get()
             try:
-                self.pipe.send_bytes(self.waiting.get())
+                self.channel.send(data)
+                if told is not None:
+                    told.append(stretch("send", told[-1][2], time.perf_counter()))
+                    self.channel.send(Message(told))
             except OSError:
                 return  # nobody reads any more
+            del data, told
 
 
-def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
-    """A worker's life. `inherited`: ends of pipes that a forked worker has of other processes."""
+def work(task: Work, channel: Channel, inherited: list[Channel]) -> None:
+    """A worker's life. `inherited`: ends of channels that a forked worker has of other
+    processes."""
     global _info
     for end in inherited:
         end.close()
     where = f"in DataLoader worker process {task.number}"
-    sender = _Sender(results)
+    sender = _Sender(channel)
     fetch: Any = None
     failure = None
     try:
@@ -250,8 +267,9 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
     parent: Any = multiprocessing.parent_process()
     try:
         since = time.perf_counter()
-        while requests in connection.wait([requests, parent.sentinel]):
-            message = requests.recv()
+        first = [stretch("start", task.started, since)]
+        while channel.socket in connection.wait([channel.socket, parent.sentinel]):
+            message = channel.receive()
             if message is None:
                 return
             if message[0] == RESUME:
@@ -267,7 +285,8 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
                 sender.send(STATE, failure or fetch.state(message[1]), where)
                 continue
             number, indices, watched = message
-            told = [("idle", since, time.perf_counter())] if watched else None
+            told = [*first, stretch("idle", since, time.perf_counter())] if watched else None
+            first = []
             result: Any = failure
             if failure is None:
                 try:
@@ -276,10 +295,10 @@ def work(task: Work, requests: Any, results: Any, inherited: Any) -> None:
                     result = Ended() if task.streams else Failure(where)
                 except Exception:
                     result = Failure(where)
-            sender.send(number, result, where, *([told] if watched else []))
+            sender.send(number, result, where, told)
             del result
             since = time.perf_counter()
-    except (EOFError, KeyboardInterrupt):
+    except (EOFError, OSError, KeyboardInterrupt):
         pass  # the loader is gone, or about to end
 
 

@@ -10,40 +10,49 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
+import reprlib
+import select
 import signal
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from multiprocessing import connection
 from typing import Any
 
 from torchlab import multiprocessing as mp
 from torchlab._core import events
+from torchlab.utils.data import channel
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
+from torchlab.utils.data.watch import Told, Watch, stretch
 from torchlab.utils.data.worker import LATEST, RESUME, STATE, Ended, Failure, Work, work
 
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
+_REASONS = {
+    signal.SIGKILL: "A worker that needs too much memory ends so, too.",
+    signal.SIGBUS: "It is possible that dataloader's workers are out of shared memory. Please try"
+    " to raise your shared memory limit.",
+}
 
 
 class _Worker:
-    """One process and the loader's ends of its pipes."""
+    """One process and the loader's end of its channel."""
 
     def __init__(self, context: Any, task: Work, others: list[_Worker]) -> None:
-        requests, self.requests = context.Pipe(duplex=False)
-        self.results, results = context.Pipe(duplex=False)
+        self.channel, theirs = channel.pair()
         inherited: list[Any] = []
         if context.get_start_method() == "fork":  # the child has a copy of every open end
-            inherited = [self.requests, self.results]
-            inherited += [end for w in others for end in (w.requests, w.results)]
-        self.process = context.Process(
-            target=work, args=(task, requests, results, inherited), daemon=True
-        )
-        self.process.start()
-        requests.close()
-        results.close()
+            inherited = [self.channel, *(w.channel for w in others)]
+        try:
+            self.process = context.Process(target=work, args=(task, theirs, inherited), daemon=True)
+            self.process.start()
+        except BaseException:
+            self.channel.close()
+            raise
+        finally:
+            theirs.close()
         self.number = task.number
         self.active = True  # it has more to give
         self.asked = 0  # requests without an answer
@@ -51,7 +60,7 @@ class _Worker:
     def ask(self, message: Any) -> None:
         """Send a request. That a worker is gone is found when its answer is waited for."""
         with contextlib.suppress(OSError):
-            self.requests.send(message)
+            self.channel.post(message)
 
     def death(self) -> str:
         """What is said of a worker that is gone."""
@@ -61,7 +70,7 @@ class _Worker:
         if code is not None and code < 0:
             return (
                 f"{text}: worker {self.number} (pid {pid}) is killed by signal:"
-                f" {signal.strsignal(-code)}. A worker that needs too much memory ends so, too."
+                f" {signal.strsignal(-code)}. {_REASONS.get(-code, '')}".rstrip()
             )
         return (
             f"{text}: worker {self.number} ended with exit code {code}. Run with num_workers=0 to"
@@ -75,27 +84,38 @@ def _end(workers: list[_Worker], owner: int, patience: float = _PATIENCE) -> Non
         return  # a forked child has a copy of the loader, but not its workers
     for w in workers:
         w.ask(None)
-        w.requests.close()
-        w.results.close()
-    until = time.monotonic() + patience
-    for w in workers:
-        w.process.join(max(0.0, until - time.monotonic()))
+        w.channel.close()
+    _join(workers, patience)
     for w in workers:
         if w.process.is_alive():
             w.process.terminate()
+    _join(workers, 1.0)
     for w in workers:
-        w.process.join(1.0)
-        if w.process.is_alive():
+        if w.process.is_alive():  # a stopped process hears of nothing else
             w.process.kill()
             w.process.join()
         w.process.close()
     workers.clear()
 
 
+def _join(workers: list[_Worker], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    for w in workers:
+        w.process.join(max(0.0, until - time.monotonic()))
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process has been halted. Only Linux tells."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] in "Tt"
+    return False
+
+
 class WorkersIterator:
     """One pass over the batches; with persistent workers the same object for every pass."""
 
     def __init__(self, loader: Any, saved: Any = None) -> None:
+        began = time.perf_counter()
         self._loader = loader
         context = loader.multiprocessing_context
         if context is None:
@@ -132,12 +152,13 @@ class WorkersIterator:
                 shared_seed=shared_seed,
                 ahead=loader.prefetch_factor * loader.num_workers,
                 saved=parts[i],
+                started=time.perf_counter(),
             )
             self._workers.append(_Worker(context, task, self._workers))
         progress = Progress(self, order, base_seed, shared_seed, saved)
         if kept is not None:
             progress.seeded = False
-        self._begin(progress)
+        self._begin(progress, began)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -147,6 +168,7 @@ class WorkersIterator:
 
     def restart(self) -> None:
         """Begin a new pass with the same workers."""
+        began = time.perf_counter()
         shared_seed = self._loader._shared_seed()
         for w in self._workers:
             w.ask((RESUME, shared_seed))
@@ -158,10 +180,11 @@ class WorkersIterator:
                 waiting.discard(w)
         progress = Progress(self, Order(self._loader), self._progress.base_seed, shared_seed)
         progress.seeded = False  # the workers' random numbers go on
-        self._begin(progress)
+        self._begin(progress, began)
 
-    def _begin(self, progress: Progress) -> None:
+    def _begin(self, progress: Progress, began: float) -> None:
         loader = self._loader
+        self._watch = Watch(loader, progress.base_seed)
         self._progress = loader._pass = progress
         self._order = progress.order
         self._sent = 0  # requests so far
@@ -175,6 +198,7 @@ class WorkersIterator:
             next(self._turn)
         for _ in range(loader.prefetch_factor * len(self._workers)):
             self._ask()
+        self._watch.passed("begin", began)
 
     def _ask(self) -> None:
         """Send the next request to the next worker that has more to give."""
@@ -188,7 +212,7 @@ class WorkersIterator:
             place, indices = next(self._order)
         except StopIteration:
             return
-        w.ask((self._sent, indices, bool(events.loader_phase.listeners)))
+        w.ask((self._sent, indices, self._watch.on))
         w.asked += 1
         self._open[self._sent] = w
         self._asked[self._sent] = (place, indices)
@@ -196,35 +220,86 @@ class WorkersIterator:
 
     def _receive(self) -> tuple[_Worker, Any, Any]:
         """The next answer of any worker. RuntimeError if one is gone, or after the timeout."""
-        sources: dict[Any, _Worker] = {w.results: w for w in self._workers}
-        sources |= {w.process.sentinel: w for w in self._workers}
         timeout = self._loader.timeout
-        ready = connection.wait(sources, timeout if timeout > 0 else None)
-        if not ready:
-            self._give_up(0.0)
-            raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
-        pipes = [end for end in ready if not isinstance(end, int)]
-        w = sources[pipes[0] if pipes else ready[0]]
-        try:
-            if not pipes:  # its process is gone, and it has left nothing in its pipe
-                raise EOFError
-            number, answer, *told = w.results.recv()
-        except (EOFError, OSError):
-            # The pipe ends with its process; so does the memory that it was about to hand over.
-            text = w.death()
-            self._give_up()
-            raise RuntimeError(text) from None
-        if told:  # somebody looks
-            for phase, began, ended in told[0]:
-                self._tell(phase, w.number, number, began, ended)
-            self._ready[number] = ended
+        since = time.perf_counter()
+        while True:
+            left = max(0.0, since + timeout - time.perf_counter()) if timeout > 0 else None
+            ready = self._wait(left)
+            came = time.perf_counter()
+            if not ready:
+                text = f"DataLoader timed out after {timeout} seconds{self._late()}"
+                self._give_up(0.0)
+                raise RuntimeError(text)
+            w, message = self._read(ready)
+            if w is not None and type(message) is tuple:
+                break
+        number, answer, *watched = message
+        if watched:
+            self._hear(w, number, since, came)
         return w, number, answer
 
-    def _tell(self, phase: str, worker: int | None, batch: int, began: float, ended: float) -> None:
-        if events.loader_phase.listeners:
-            events.loader_phase.emit(
-                phase=phase, worker=worker, batch=batch, began=began, ended=ended
-            )
+    def _wait(self, seconds: float | None) -> dict[_Worker, bool]:
+        """Who has something to read, and whether it is more than that its process is gone. Empty
+        after the time."""
+        poll = select.poll()
+        of = {}
+        for w in self._workers:
+            of[w.channel.fileno()] = of[w.process.sentinel] = w
+            poll.register(w.channel, select.POLLIN | (select.POLLOUT if w.channel.behind else 0))
+            poll.register(w.process.sentinel, select.POLLIN)
+        ready: dict[_Worker, bool] = {}
+        for fd, event in poll.poll(None if seconds is None else math.ceil(seconds * 1000)):
+            w = of[fd]
+            if event & select.POLLOUT:
+                with contextlib.suppress(OSError):
+                    w.channel.flush()
+            if event & ~select.POLLOUT:
+                ready[w] = ready.get(w, False) or fd != w.process.sentinel
+        return ready
+
+    def _read(self, ready: dict[_Worker, bool]) -> tuple[_Worker | None, Any]:
+        """The first message that is there as a whole."""
+        for w, more in ready.items():
+            try:
+                if not more:  # its process is gone, and it has left nothing to read
+                    raise EOFError
+                message = w.channel.take()
+            except (EOFError, OSError):
+                text = w.death()
+                self._give_up(1.0)
+                raise RuntimeError(text) from None
+            except BaseException:
+                self._give_up()
+                raise
+            if message is not channel.NOTHING:
+                return w, message
+        return None, None
+
+    def _late(self) -> str:
+        """Who has kept the loader waiting."""
+        due = self._open.get(self._due)
+        late = [due] if isinstance(due, _Worker) else [w for w in self._workers if w.asked]
+        text = ""
+        for w in late:
+            text += f": worker {w.number} (pid {w.process.pid})"
+            if _stopped(w.process.pid):
+                text += " is stopped by a signal and"
+            text += f" has not given batch {self._due}" if w is due else " has not answered"
+            if w is due and not self._loader._streams:
+                text += f", indices {reprlib.repr(self._asked[self._due][1])}"
+        return text
+
+    def _hear(self, w: _Worker, number: int, since: float, came: float) -> None:
+        """Read what a worker tells of a batch, and pass it on."""
+        told: list[Told] = []
+        with contextlib.suppress(EOFError, OSError):  # it is gone; the batch is here
+            told = w.channel.receive()
+        self._watch.phase(None, self._due, stretch("blocked", since, came))
+        for item in told:
+            self._watch.phase(w.number, number, item)
+            if item[0] == "pack":
+                self._ready[number] = item[2]
+        self._watch.phase(w.number, number, stretch("receive", came, time.perf_counter()))
 
     def _give_up(self, patience: float = _PATIENCE) -> None:
         if self._finalizer.detach():
@@ -234,16 +309,18 @@ class WorkersIterator:
 
     def __next__(self) -> Any:
         listeners = events.loader_step.listeners
-        watched = bool(events.loader_phase.listeners)
+        watched = self._watch.on
         began = time.perf_counter() if listeners or watched else 0.0
         number, batch = self._next()
         made = self._ready.pop(number, None)
         if watched:
             now = time.perf_counter()
-            self._tell("wait", None, number, began, now)
+            self._watch.phase(None, number, stretch("wait", began, now))
             if made is not None:
-                self._tell("queued", self._giver, number, made, now)
+                self._watch.phase(self._giver, number, stretch("queued", made, now))
         indices = self._asked.pop(number)[1]
+        if watched:
+            self._gave(number, indices, batch, began)
         if type(batch) is Failure:
             batch.reraise()
         if listeners:
@@ -256,7 +333,14 @@ class WorkersIterator:
             self._loader._warn_length(self._progress.count)
         return batch
 
+    def _gave(self, number: int, indices: Any, batch: Any, began: float) -> None:
+        index, error = self._progress.count - 1, ""
+        if type(batch) is Failure:
+            batch, error = None, batch.brief()
+        self._watch.gave(number, index, self._giver, indices, batch, error, began)
+
     def _next(self) -> tuple[int, Any]:
+        asked = time.perf_counter()
         while True:
             while self._due < self._sent and self._due not in self._open:
                 self._due += 1  # given out already, or a stream had no more
@@ -265,6 +349,7 @@ class WorkersIterator:
                     self._loader._pass = None
                 if not self._loader.persistent_workers:
                     self._finalizer()
+                self._watch.passed("end", asked)
                 raise StopIteration
             if self._early and not self._loader.in_order:
                 return self._give(self._early.popleft())

@@ -3,6 +3,7 @@
 Source: https://docs.pytorch.org/vision/0.28/datasets.html
 """
 
+from torchlab.vision.datasets._wrapped import wrap_dataset_for_transforms_v2
 from torchlab.vision.datasets.cifar import CIFAR10, CIFAR100
 from torchlab.vision.datasets.fakedata import FakeData
 from torchlab.vision.datasets.folder import DatasetFolder, ImageFolder
@@ -19,4 +20,5 @@ __all__ = [
     "FashionMNIST",
     "ImageFolder",
     "VisionDataset",
+    "wrap_dataset_for_transforms_v2",
 ]

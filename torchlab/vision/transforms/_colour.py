@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchlab._core import dtype as dt
+from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import _pil, _tensor_colour
-from torchlab.vision.transforms._image import is_tensor
+from torchlab.vision.transforms._image import assert_channels, is_tensor
 
 
 def _positive(name: str, factor: float) -> None:
     if factor < 0:
         raise ValueError(f"{name} ({factor}) is not non-negative.")
+
+
+def _bytes(img: Tensor) -> Tensor:
+    assert_channels(img, (1, 3))
+    if img.dtype != dt.uint8:
+        raise TypeError(f"Only torch.uint8 image tensors are supported, but found {img.dtype}")
+    return img
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
@@ -80,7 +89,10 @@ def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
 
 def invert(img: Any) -> Any:
     """White becomes black."""
-    return _tensor_colour.invert(img) if is_tensor(img) else _pil.ImageOps.invert(img)
+    if is_tensor(img):
+        assert_channels(img, (1, 3))
+        return _tensor_colour.invert(img)
+    return _pil.ImageOps.invert(img)
 
 
 def posterize(img: Any, bits: int) -> Any:
@@ -88,13 +100,14 @@ def posterize(img: Any, bits: int) -> Any:
     if not 0 <= bits <= 8:
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if is_tensor(img):
-        return _tensor_colour.posterize(img, bits)
+        return _tensor_colour.posterize(_bytes(img), bits)
     return _pil.ImageOps.posterize(img, bits)
 
 
 def solarize(img: Any, threshold: float) -> Any:
     """The values from `threshold` on inverted."""
     if is_tensor(img):
+        assert_channels(img, (1, 3))
         return _tensor_colour.solarize(img, threshold)
     return _pil.ImageOps.solarize(img, threshold)
 
@@ -106,4 +119,6 @@ def autocontrast(img: Any) -> Any:
 
 def equalize(img: Any) -> Any:
     """Each channel with all values alike frequent."""
-    return _tensor_colour.equalize(img) if is_tensor(img) else _pil.ImageOps.equalize(img)
+    if is_tensor(img):
+        return _tensor_colour.equalize(_bytes(img))
+    return _pil.ImageOps.equalize(img)

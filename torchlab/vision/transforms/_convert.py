@@ -106,6 +106,11 @@ def convert_image_dtype(image: Tensor, dtype: Any = dt.float32) -> Tensor:
     """
     if not isinstance(image, Tensor):
         raise TypeError(f"Input img should be Tensor Image, got {type(image)}")
+    return rescaled(image, dtype)
+
+
+def rescaled(image: Tensor, dtype: Any, fused: bool = False) -> Tensor:
+    """`convert_image_dtype`; `fused`: see Note [Two roundings] in `_tensor_colour`."""
     if image.dtype == dtype:
         return image
     high_in, high_out = max_value(image.dtype), max_value(dtype)
@@ -121,7 +126,7 @@ def convert_image_dtype(image: Tensor, dtype: Any = dt.float32) -> Tensor:
         # The small number keeps 1.0 below the next value, so that all bins are equally wide.
         return (image * (high_out + 1.0 - 1e-3)).to(dtype)
     if dtype.is_floating_point:
-        return image.to(dtype) / high_in
+        return image.to(dtype) * (1.0 / high_in) if fused else image.to(dtype) / high_in
     if high_in > high_out:
         factor = (high_in + 1) // (high_out + 1)
         return aten.div(image, factor, rounding_mode="floor").to(dtype)

@@ -18,13 +18,14 @@ from torchlab.vision.transforms._containers import chance, integer, uniform
 from torchlab.vision.transforms._image import InterpolationMode, interpolation_mode
 
 
-def _size(size: Any, message: str = "Please provide only two dimensions (h, w) for size.") -> Any:
+def both_sides(size: Any) -> Any:
+    """(height, width), which may be given as one number."""
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if isinstance(size, Sequence) and len(size) == 1:
         return size[0], size[0]
     if len(size) != 2:
-        raise ValueError(message)
+        raise ValueError("Please provide only two dimensions (h, w) for size.")
     return size
 
 
@@ -63,7 +64,7 @@ class CenterCrop(nn.Module):
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = both_sides(size)
 
     def forward(self, img: Any) -> Any:
         return F.center_crop(img, self.size)
@@ -117,7 +118,7 @@ class RandomCrop(nn.Module):
         padding_mode: str = "constant",
     ) -> None:
         super().__init__()
-        self.size = tuple(_size(size))
+        self.size = tuple(both_sides(size))
         self.padding = padding
         self.pad_if_needed = pad_if_needed
         self.fill = fill
@@ -195,7 +196,7 @@ class RandomResizedCrop(nn.Module):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = both_sides(size)
         if not isinstance(scale, Sequence):
             raise TypeError("Scale should be a sequence")
         if not isinstance(ratio, Sequence):
@@ -213,19 +214,7 @@ class RandomResizedCrop(nn.Module):
     ) -> tuple[int, int, int, int]:
         """(top, left, height, width) of a draw; the largest middle where none of 10 fits."""
         _, height, width = F.get_dimensions(img)
-        log_ratio = aten.log(aten.tensor(list(ratio)))
-        for _ in range(10):
-            area = height * width * uniform(*scale)
-            aspect = aten.exp(aten.empty((1,)).uniform_(log_ratio[0], log_ratio[1])).item()
-            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-            if 0 < w <= width and 0 < h <= height:
-                return integer(0, height - h + 1), integer(0, width - w + 1), h, w
-        w, h = width, height
-        if width / height < min(ratio):
-            h = round(width / min(ratio))
-        elif width / height > max(ratio):
-            w = round(height * max(ratio))
-        return (height - h) // 2, (width - w) // 2, h, w
+        return drawn_part((height, width), scale, ratio)
 
     def forward(self, img: Any) -> Any:
         box = self.get_params(img, self.scale, self.ratio)
@@ -240,12 +229,32 @@ class RandomResizedCrop(nn.Module):
         )
 
 
+def drawn_part(
+    size: tuple[int, int], scale: Sequence[float], ratio: Sequence[float]
+) -> tuple[int, int, int, int]:
+    """(top, left, height, width) of a draw of `RandomResizedCrop` in an image of that size."""
+    height, width = size
+    log_ratio = aten.log(aten.tensor(list(ratio)))
+    for _ in range(10):
+        area = height * width * uniform(*scale)
+        aspect = aten.exp(aten.empty((1,)).uniform_(log_ratio[0], log_ratio[1])).item()
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return integer(0, height - h + 1), integer(0, width - w + 1), h, w
+    w, h = width, height
+    if width / height < min(ratio):
+        h = round(width / min(ratio))
+    elif width / height > max(ratio):
+        w = round(height * max(ratio))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
 class FiveCrop(nn.Module):
     """`functional.five_crop`."""
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = both_sides(size)
 
     def forward(self, img: Any) -> Any:
         return F.five_crop(img, self.size)
@@ -259,7 +268,7 @@ class TenCrop(nn.Module):
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = both_sides(size)
         self.vertical_flip = vertical_flip
 
     def forward(self, img: Any) -> Any:

@@ -30,8 +30,15 @@ _SAMPLES = ("nearest", "bilinear")
 _PADS = ("constant", "edge", "reflect", "symmetric")
 
 
-def _edges(height: int, width: int, size: Any, longest: int | None) -> tuple[int, int]:
-    """(height, width) after a resize to `size`: one number means the shorter edge."""
+def edges(height: int, width: int, size: Any, longest: int | None) -> tuple[int, int]:
+    """(height, width) after a resize to `size`: one number means the shorter edge, None that the
+    longer edge becomes `longest`."""
+    if size is None:
+        if longest is None:
+            raise ValueError("max_size must be an integer when size is None.")
+        short, long = min(height, width), max(height, width)
+        new = int(longest * short / long)
+        return (longest, new) if width <= height else (new, longest)
     if not isinstance(size, int) and len(size) == 2:
         return int(size[0]), int(size[1])
     short, long = min(height, width), max(height, width)
@@ -76,7 +83,7 @@ def resize(
         raise TypeError(f"Size should be int or sequence. Got {type(size)}")
     tensor = is_tensor(img)
     _, height, width = get_dimensions(img)
-    new = _edges(height, width, size, max_size)
+    new = edges(height, width, size, max_size)
     if new == (height, width):
         return img
     if not tensor:
@@ -84,7 +91,7 @@ def resize(
     return _tensor_grid.resize(img, new, for_tensors("resize", mode, _RESIZES), bool(antialias))
 
 
-def _sides(padding: Any) -> tuple[int, int, int, int]:
+def sides(padding: Any) -> tuple[int, int, int, int]:
     """(left, top, right, bottom)."""
     if isinstance(padding, int):
         return (padding,) * 4
@@ -113,10 +120,9 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
         raise TypeError("Got inappropriate padding_mode arg")
     if padding_mode not in _PADS:
         raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
-    sides = _sides(padding)
+    left, top, right, bottom = border = sides(padding)
     if not tensor:
-        return _pil.pad(img, sides, fill, padding_mode)
-    left, top, right, bottom = sides
+        return _pil.pad(img, border, fill, padding_mode)
     height, width = img.shape[-2:]
     if padding_mode == "constant":
         if fill is not None and not isinstance(fill, (int, float)):
@@ -124,11 +130,12 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
         return aten.constant_pad_nd(img, (left, right, top, bottom), fill or 0)
     if padding_mode == "reflect" and (max(left, right) >= width or max(top, bottom) >= height):
         raise RuntimeError(
-            f"pad: reflection needs a padding below the image's size {(height, width)}, got {sides}"
+            f"pad: reflection needs a padding below the image's size {(height, width)}, got"
+            f" {border}"
         )
     if padding_mode == "symmetric" and (max(left, right) > width or max(top, bottom) > height):
         raise IndexError(
-            f"pad: the mirror image is not larger than the image {(height, width)}, got {sides}"
+            f"pad: the mirror image is not larger than the image {(height, width)}, got {border}"
         )
     # The border is a choice of rows and columns, exact for every type.
     rows = _line(height, top, bottom, padding_mode)
@@ -159,7 +166,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     )
 
 
-def _pair(size: Any) -> tuple[int, int]:
+def pair(size: Any) -> tuple[int, int]:
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if isinstance(size, (list, tuple)) and len(size) == 1:
@@ -171,16 +178,21 @@ def _pair(size: Any) -> tuple[int, int]:
 
 def center_crop(img: Any, output_size: Any) -> Any:
     """The middle of the image; zeros around an image that is smaller."""
-    ch, cw = _pair(output_size)
+    ch, cw = pair(output_size)
     _, h, w = get_dimensions(img)
     if cw > w or ch > h:
-        sides = [max(cw - w, 0) // 2, max(ch - h, 0) // 2]
-        sides += [(cw - w + 1) // 2 if cw > w else 0, (ch - h + 1) // 2 if ch > h else 0]
-        img = pad(img, sides, fill=0)
+        border = [max(cw - w, 0) // 2, max(ch - h, 0) // 2]
+        border += [(cw - w + 1) // 2 if cw > w else 0, (ch - h + 1) // 2 if ch > h else 0]
+        img = pad(img, border, fill=0)
         _, h, w = get_dimensions(img)
         if cw == w and ch == h:
             return img
-    return crop(img, round((h - ch) / 2.0), round((w - cw) / 2.0), ch, cw)
+    return crop(img, *middle((h, w), (ch, cw)), ch, cw)
+
+
+def middle(size: tuple[int, int], part: tuple[int, int]) -> tuple[int, int]:
+    """The upper left corner (y, x) of a part in the middle."""
+    return round((size[0] - part[0]) / 2.0), round((size[1] - part[1]) / 2.0)
 
 
 def resized_crop(
@@ -209,7 +221,7 @@ def vflip(img: Any) -> Any:
 
 def five_crop(img: Any, size: Any) -> tuple[Any, Any, Any, Any, Any]:
     """The corners (top left, top right, bottom left, bottom right) and the middle."""
-    ch, cw = _pair(size)
+    ch, cw = pair(size)
     _, h, w = get_dimensions(img)
     if cw > w or ch > h:
         raise ValueError(f"Requested crop size {(ch, cw)} is bigger than input size {(h, w)}")
@@ -237,6 +249,19 @@ def rotate(
     center: (x, y), by default the middle. expand: a result that holds all corners.
     """
     mode = interpolation_mode(interpolation)
+    return rotate_in_mode(img, angle, mode, expand, center, fill)
+
+
+def rotate_in_mode(
+    img: Any,
+    angle: float,
+    mode: InterpolationMode,
+    expand: bool,
+    center: Sequence[float] | None,
+    fill: Any,
+    fused: bool = False,
+) -> Any:
+    """`rotate`; `fused`: see `inverse_affine_matrix`."""
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     if center is not None and not isinstance(center, (list, tuple)):
@@ -249,7 +274,8 @@ def rotate(
     _, height, width = get_dimensions(img)
     at = [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
     # Image rows go down, so the sense of the turn is the opposite.
-    matrix = _tensor_grid.inverse_affine_matrix(at, -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
+    still = (0.0, 0.0)
+    matrix = _tensor_grid.inverse_affine_matrix(at, -angle, still, 1.0, still, fused=fused)
     size = _tensor_grid.turned_size(matrix, width, height) if expand else (height, width)
     return _tensor_grid.sample(img, _tensor_grid.affine_grid(matrix, img, size), name, fill)
 
@@ -266,6 +292,24 @@ def _shears(shear: Any) -> tuple[float, float]:
     return shear[0], shear[1]
 
 
+def affine_arguments(
+    angle: Any, translate: Any, scale: float, shear: Any, center: Any
+) -> tuple[float, float]:
+    """Checks them; the two shears."""
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
+    if not isinstance(translate, (list, tuple)):
+        raise TypeError("Argument translate should be a sequence")
+    if len(translate) != 2:
+        raise ValueError("Argument translate should be a sequence of length 2")
+    if scale <= 0.0:
+        raise ValueError("Argument scale should be positive")
+    shears = _shears(shear)
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError("Argument center should be a sequence")
+    return shears
+
+
 def affine(
     img: Any,
     angle: float,
@@ -279,26 +323,33 @@ def affine(
     """The image scaled, sheared (x, y) and turned clockwise around `center` (by default the
     middle), then moved by `translate` (x, y) pixels. Angles in degrees."""
     mode = interpolation_mode(interpolation)
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
-    if not isinstance(translate, (list, tuple)):
-        raise TypeError("Argument translate should be a sequence")
-    if len(translate) != 2:
-        raise ValueError("Argument translate should be a sequence of length 2")
-    if scale <= 0.0:
-        raise ValueError("Argument scale should be positive")
-    shears = _shears(shear)
-    if center is not None and not isinstance(center, (list, tuple)):
-        raise TypeError("Argument center should be a sequence")
+    return affine_in_mode(img, angle, translate, scale, shear, mode, fill, center)
+
+
+def affine_in_mode(
+    img: Any,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Any,
+    mode: InterpolationMode,
+    fill: Any,
+    center: Sequence[float] | None,
+    fused: bool = False,
+) -> Any:
+    """`affine`; `fused`: see `inverse_affine_matrix`."""
+    shears = affine_arguments(angle, translate, scale, shear, center)
     tensor = is_tensor(img)
     _, height, width = get_dimensions(img)
     if not tensor:
         at = [width * 0.5, height * 0.5] if center is None else center
-        matrix = _tensor_grid.inverse_affine_matrix(at, angle, translate, scale, shears)
+        matrix = _tensor_grid.inverse_affine_matrix(
+            at, angle, translate, scale, shears, fused=fused
+        )
         return _pil.transform(img, _pil.AFFINE, matrix, mode, fill)
     name = for_tensors("affine", mode, _SAMPLES)
     at = [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
-    matrix = _tensor_grid.inverse_affine_matrix(at, angle, translate, scale, shears)
+    matrix = _tensor_grid.inverse_affine_matrix(at, angle, translate, scale, shears, fused=fused)
     grid = _tensor_grid.affine_grid(matrix, img, (height, width))
     return _tensor_grid.sample(img, grid, name, fill)
 
@@ -311,12 +362,35 @@ def perspective(
     fill: Any = None,
 ) -> Any:
     """The image under the projection that takes 4 points (x, y) to 4 others."""
-    numbers_ = _tensor_grid.perspective_coefficients(startpoints, endpoints)
+    back = _tensor_grid.perspective_coefficients(startpoints, endpoints)
+    return project(img, back, interpolation, fill)
+
+
+def project(img: Any, back: Sequence[float], interpolation: Any, fill: Any) -> Any:
+    """The image under the projection whose way back has these 8 numbers."""
     mode = interpolation_mode(interpolation)
     if not is_tensor(img):
-        return _pil.transform(img, _pil.PERSPECTIVE, numbers_, mode, fill)
+        return _pil.transform(img, _pil.PERSPECTIVE, back, mode, fill)
     name = for_tensors("perspective", mode, _SAMPLES)
-    return _tensor_grid.sample(img, _tensor_grid.perspective_grid(numbers_, img), name, fill)
+    return _tensor_grid.sample(img, _tensor_grid.perspective_grid(back, img), name, fill)
+
+
+def projection(start: Any, end: Any, coefficients: Sequence[float] | None) -> Sequence[float]:
+    """The 8 numbers of the way back, which are given or follow from four points and where they
+    come to lie."""
+    if coefficients is not None:
+        if start is not None and end is not None:
+            raise ValueError(
+                "The startpoints/endpoints and the coefficients shouldn't be defined concurrently."
+            )
+        if len(coefficients) != 8:
+            raise ValueError("Argument coefficients should have 8 float values")
+        return coefficients
+    if start is None or end is None:
+        raise ValueError(
+            "Either the startpoints/endpoints or the coefficients must have non `None` values."
+        )
+    return _tensor_grid.perspective_coefficients(start, end)
 
 
 def elastic_transform(
@@ -328,20 +402,28 @@ def elastic_transform(
     """The image with each pixel taken from a place that is moved by `displacement` (1, H, W, 2),
     in halves of the image's sides."""
     mode = interpolation_mode(interpolation)
-    if not isinstance(displacement, Tensor):
-        raise TypeError("Argument displacement should be a Tensor")
     tensor = is_tensor(img)
     _, height, width = get_dimensions(img)
-    if tuple(displacement.shape) != (1, height, width, 2):
+    check_displacement(displacement, (height, width))
+    name = for_tensors("elastic_transform", mode, _SAMPLES)
+    out = displace(img if tensor else pil_to_tensor(img), displacement, name, fill)
+    return out if tensor else to_pil_image(out, mode=img.mode)
+
+
+def displace(img: Tensor, displacement: Tensor, mode: str, fill: Any) -> Tensor:
+    kind = _tensor_grid.grid_type(img)
+    grid = _tensor_grid.identity_grid(*img.shape[-2:], kind).to(displacement.device)
+    return _tensor_grid.sample(img, grid + displacement.to(kind), mode, fill)
+
+
+def check_displacement(displacement: Any, size: tuple[int, int]) -> None:
+    if not isinstance(displacement, Tensor):
+        raise TypeError("Argument displacement should be a Tensor")
+    if tuple(displacement.shape) != (1, *size, 2):
         raise ValueError(
-            f"Argument displacement shape should be {(1, height, width, 2)}, but given"
+            f"Argument displacement shape should be {(1, *size, 2)}, but given"
             f" {tuple(displacement.shape)}"
         )
-    t_img = img if tensor else pil_to_tensor(img)
-    grid = _tensor_grid.identity_grid(height, width).to(displacement) + displacement
-    name = for_tensors("elastic_transform", mode, _SAMPLES)
-    out = _tensor_grid.sample(t_img, grid.to(_tensor_grid.grid_type(t_img)), name, fill)
-    return out if tensor else to_pil_image(out, mode=img.mode)
 
 
 def _two(values: Any, name: str, kind: type) -> list[Any]:
@@ -362,6 +444,15 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     kernel_size, sigma: numbers, or (x, y), in pixels; sizes odd. sigma: by default
         0.15 * kernel_size + 0.35.
     """
+    sizes, sigmas = blur_arguments(kernel_size, sigma)
+    if is_tensor(img):
+        return _tensor_grid.gaussian_blur(img, sizes, sigmas)
+    out = _tensor_grid.gaussian_blur(pil_to_tensor(img), sizes, sigmas)
+    return to_pil_image(out, mode=img.mode)
+
+
+def blur_arguments(kernel_size: Any, sigma: Any) -> tuple[list[int], list[float]]:
+    """Both as (x, y)."""
     sizes = _two(kernel_size, "kernel_size", int)
     for size in sizes:
         if size % 2 == 0 or size < 0:
@@ -373,7 +464,4 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     sigmas = [float(s) for s in _two(sigma, "sigma", float)]
     if any(s <= 0.0 or math.isnan(s) for s in sigmas):
         raise ValueError(f"sigma should have positive values. Got {sigma}")
-    if is_tensor(img):
-        return _tensor_grid.gaussian_blur(img, sizes, sigmas)
-    out = _tensor_grid.gaussian_blur(pil_to_tensor(img), sizes, sigmas)
-    return to_pil_image(out, mode=img.mode)
+    return sizes, sigmas

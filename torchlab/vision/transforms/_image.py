@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/vision/0.28/transforms.html
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -72,6 +73,16 @@ def for_tensors(op: str, mode: InterpolationMode, known: Sequence[str]) -> str:
             f" {', '.join(known)}"
         )
     return mode.value
+
+
+def is_picture(img: Any) -> bool:
+    """Whether `img` is a Pillow image. Without Pillow nothing is one: it is not loaded for that."""
+    return is_picture_class(type(img))
+
+
+def is_picture_class(kind: type) -> bool:
+    image = sys.modules.get("PIL.Image")
+    return image is not None and issubclass(kind, image.Image)
 
 
 def is_tensor(img: Any) -> bool:

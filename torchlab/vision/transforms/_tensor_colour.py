@@ -1,15 +1,22 @@
 """The colours of tensor images (…, C, H, W).
 
+Note [Two roundings]
+torchvision's v2 computes the formulas of v1 with fewer roundings: a product is added in one step,
+and what v1 divides by 255 is multiplied by 1 / 255. Bytes can come out one apart. So that both
+agree with torchvision to the last bit, the functions have both ways: `fused` is v2's.
+
 Source: https://docs.pytorch.org/vision/0.28/transforms.html#color
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
-from torchlab.vision.transforms._convert import convert_image_dtype
+from torchlab.vision.transforms._convert import rescaled
 from torchlab.vision.transforms._image import assert_channels, get_dimensions, max_value
 from torchlab.vision.transforms._tensor_grid import from_batch, to_batch
 
@@ -18,10 +25,21 @@ def _wide(img: Tensor) -> Tensor:
     return img if img.is_floating_point() else img.float()
 
 
-def blend(a: Tensor, b: Tensor, ratio: float) -> Tensor:
+def _added(a: Tensor, b: Tensor, alpha: float) -> Tensor:
+    """a + alpha * b, rounded once, as processors with a fused instruction do it."""
+    if a.dtype != dt.float32:
+        return aten.add(a, b, alpha=alpha)
+    # The product of two float32 is exact in float64.
+    wide = a.to(dt.float64) + b.to(dt.float64) * float(np.float32(alpha))
+    return wide.to(a.dtype)
+
+
+def blend(a: Tensor, b: Tensor, ratio: float, fused: bool = False) -> Tensor:
     """ratio * a + (1 - ratio) * b within the range of a's type."""
     ratio = float(ratio)  # an int would keep bytes, and overflow
-    return aten.clamp(ratio * a + (1.0 - ratio) * b, 0, max_value(a.dtype)).to(a.dtype)
+    rest = 1.0 - ratio
+    total = _added(ratio * a, b, rest) if fused else ratio * a + rest * b
+    return aten.clamp(total, 0, max_value(a.dtype)).to(a.dtype)
 
 
 def gray(img: Tensor, num_output_channels: int = 1) -> Tensor:
@@ -34,10 +52,26 @@ def gray(img: Tensor, num_output_channels: int = 1) -> Tensor:
         raise ValueError(f"num_output_channels should be either 1 or 3, got {num_output_channels}")
     if img.shape[-3] == 1:
         return aten.clone(img)
-    r, g, b = aten.unbind(img, -3)
-    # The weights of ITU-R BT.601.
-    img = aten.unsqueeze((0.2989 * r + 0.587 * g + 0.114 * b).to(img.dtype), -3)
+    img = luma(img).to(img.dtype)
     return img.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else img
+
+
+def luma(img: Tensor, fused: bool = False) -> Tensor:
+    """The brightness (…, 1, H, W) of three channels by ITU-R BT.601, unrounded."""
+    r, g, b = aten.unbind(img, -3)
+    if fused:
+        total = _added(_added(0.2989 * r, g, 0.587), b, 0.114)
+    else:
+        total = 0.2989 * r + 0.587 * g + 0.114 * b
+    return aten.unsqueeze(total, -3)
+
+
+def _whole_luma(img: Tensor, fused: bool) -> Tensor:
+    """The brightness in the steps of img's type."""
+    if not fused:
+        return gray(img)
+    bright = luma(img, fused)
+    return bright if img.is_floating_point() else aten.floor(bright)
 
 
 def brightness(img: Tensor, factor: float) -> Tensor:
@@ -45,26 +79,29 @@ def brightness(img: Tensor, factor: float) -> Tensor:
     return blend(img, aten.zeros_like(img), factor)
 
 
-def contrast(img: Tensor, factor: float) -> Tensor:
+def contrast(img: Tensor, factor: float, fused: bool = False) -> Tensor:
     assert_channels(img, (1, 3))
-    luma = gray(img) if get_dimensions(img)[0] == 3 else img
-    return blend(img, _wide(luma).mean(dim=(-3, -2, -1), keepdim=True), factor)
+    bright = _whole_luma(img, fused) if get_dimensions(img)[0] == 3 else img
+    return blend(img, _wide(bright).mean(dim=(-3, -2, -1), keepdim=True), factor, fused)
 
 
-def saturation(img: Tensor, factor: float) -> Tensor:
-    assert_channels(img, (1, 3))
-    return img if get_dimensions(img)[0] == 1 else blend(img, gray(img), factor)
-
-
-def hue(img: Tensor, factor: float) -> Tensor:
+def saturation(img: Tensor, factor: float, fused: bool = False) -> Tensor:
     assert_channels(img, (1, 3))
     if get_dimensions(img)[0] == 1:
         return img
-    h, s, v = _to_hsv(convert_image_dtype(img, dt.float32))
-    return convert_image_dtype(_to_rgb(aten.remainder(h + factor, 1.0), s, v), img.dtype)
+    return blend(img, _whole_luma(img, fused), factor, fused)
 
 
-def _to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def hue(img: Tensor, factor: float, fused: bool = False) -> Tensor:
+    assert_channels(img, (1, 3))
+    if get_dimensions(img)[0] == 1 or img.numel() == 0:
+        return img
+    h, s, v = _to_hsv(rescaled(img, dt.float32, fused), fused)
+    out = _to_rgb(aten.remainder(h + factor, 1.0), s, v, fused)
+    return rescaled(out, img.dtype, fused)
+
+
+def _to_hsv(img: Tensor, fused: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Hue (in turns), saturation and value of RGB from 0 to 1."""
     r, g, b = aten.unbind(img, -3)
     high, low = img.amax(-3), img.amin(-3)
@@ -77,16 +114,18 @@ def _to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     green = (high == g) & ~red
     blue = ~red & ~green
     h = red * (bc - gc) + green * (2.0 + rc - bc) + blue * (4.0 + gc - rc)
-    return aten.fmod(h / 6.0 + 1.0, 1.0), saturation, high
+    turns = h * (1.0 / 6.0) if fused else h / 6.0
+    return aten.fmod(turns + 1.0, 1.0), saturation, high
 
 
-def _to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
+def _to_rgb(h: Tensor, s: Tensor, v: Tensor, fused: bool) -> Tensor:
     sector = aten.floor(h * 6.0)
     f = h * 6.0 - sector
     sector = sector.int() % 6
     p = aten.clamp(v * (1.0 - s), 0.0, 1.0)
     q = aten.clamp(v * (1.0 - s * f), 0.0, 1.0)
-    t = aten.clamp(v * (1.0 - s * (1.0 - f)), 0.0, 1.0)
+    rising = (1.0 - s) + s * f if fused else 1.0 - s * (1.0 - f)
+    t = aten.clamp(v * rising, 0.0, 1.0)
     # For each channel, which of the four it is in the six sectors of the circle.
     choice = aten.stack((v, q, p, t), -1)
     table = aten.tensor([[0, 1, 2, 2, 3, 0], [3, 0, 0, 1, 2, 2], [2, 2, 3, 0, 0, 1]])
@@ -94,16 +133,16 @@ def _to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
     return aten.stack([aten.gather(choice, -1, at[c])[..., 0] for c in range(3)], -3)
 
 
-def gamma(img: Tensor, power: float, gain: float) -> Tensor:
-    wide = img if img.is_floating_point() else convert_image_dtype(img, dt.float32)
-    return convert_image_dtype(aten.clamp(gain * wide**power, 0, 1), img.dtype)
+def gamma(img: Tensor, power: float, gain: float, fused: bool = False) -> Tensor:
+    wide = img if img.is_floating_point() else rescaled(img, dt.float32, fused)
+    return rescaled(aten.clamp(gain * wide**power, 0, 1), img.dtype, fused)
 
 
-def sharpness(img: Tensor, factor: float) -> Tensor:
+def sharpness(img: Tensor, factor: float, fused: bool = False) -> Tensor:
     assert_channels(img, (1, 3))
     if img.shape[-1] <= 2 or img.shape[-2] <= 2:
         return img
-    return blend(img, _smooth(img), factor)
+    return blend(img, _smooth(img), factor, fused)
 
 
 def _smooth(img: Tensor) -> Tensor:
@@ -119,19 +158,18 @@ def _smooth(img: Tensor) -> Tensor:
 
 
 def invert(img: Tensor) -> Tensor:
-    assert_channels(img, (1, 3))
     return max_value(img.dtype) - img
 
 
 def posterize(img: Tensor, bits: int) -> Tensor:
-    assert_channels(img, (1, 3))
-    if img.dtype != dt.uint8:
-        raise TypeError(f"Only torch.uint8 image tensors are supported, but found {img.dtype}")
-    return img & (256 - 2 ** (8 - bits))
+    if img.is_floating_point():
+        levels = 1 << bits
+        return aten.clamp(aten.floor(img * levels), 0, levels - 1) * (1.0 / levels)
+    all_bits = max_value(img.dtype).bit_length()
+    return img & ((1 << all_bits) - (1 << (all_bits - bits)))
 
 
 def solarize(img: Tensor, threshold: float) -> Tensor:
-    assert_channels(img, (1, 3))
     if threshold > max_value(img.dtype):
         raise TypeError(
             f"Threshold should be less than bound of img, got {threshold} for {img.dtype}"
@@ -139,22 +177,28 @@ def solarize(img: Tensor, threshold: float) -> Tensor:
     return aten.where(img >= threshold, invert(img), img)
 
 
-def autocontrast(img: Tensor) -> Tensor:
+def autocontrast(img: Tensor, fused: bool = False) -> Tensor:
     assert_channels(img, (1, 3))
+    if img.numel() == 0:
+        return img
     bound = max_value(img.dtype)
     wide = _wide(img)
     low, high = wide.amin((-2, -1), keepdim=True), wide.amax((-2, -1), keepdim=True)
-    scale = bound / (high - low)
-    flat = ~aten.isfinite(scale)
+    flat = low == high
     low = aten.where(flat, aten.zeros_like(low), low)
-    scale = aten.where(flat, aten.ones_like(scale), scale)
-    return aten.clamp((wide - low) * scale, 0, bound).to(img.dtype)
+    if fused:
+        span = (high - low) * (1.0 / bound)
+        spread = (wide - low) / aten.where(flat, aten.ones_like(span), span)
+    else:
+        scale = bound / (high - low)
+        spread = (wide - low) * aten.where(flat, aten.ones_like(scale), scale)
+    return aten.clamp(spread, 0, bound).to(img.dtype)
 
 
 def equalize(img: Tensor) -> Tensor:
-    assert_channels(img, (1, 3))
-    if img.dtype != dt.uint8:
-        raise TypeError(f"Only torch.uint8 image tensors are supported, but found {img.dtype}")
+    """For bytes."""
+    if img.numel() == 0:
+        return img
     planes = aten.reshape(img, (-1, img.shape[-2] * img.shape[-1]))
     return aten.reshape(aten.stack([_equal(plane) for plane in planes]), img.shape)
 

@@ -20,12 +20,12 @@ from torchlab.nn import functional as F
 def to_batch(img: Tensor, kind: Any) -> Tensor:
     """(…, C, H, W) or (H, W) as (N, C, H, W) of the type `kind`."""
     shape = img.shape if img.ndim > 2 else (1, *img.shape)
-    return aten.reshape(img, (-1, *shape[-3:])).to(kind)
+    return aten.reshape(img, (math.prod(shape[:-3]), *shape[-3:])).to(kind)
 
 
 def from_batch(batch: Tensor, img: Tensor) -> Tensor:
-    """Back to the leading dimensions and the type of `img`; integer types are rounded."""
-    if not img.is_floating_point() and batch.is_floating_point():
+    """Back to the leading dimensions and the type of `img`; integer types are rounded, bool not."""
+    if not img.is_floating_point() and img.dtype != dt.bool_ and batch.is_floating_point():
         batch = aten.round(batch)
     lead = img.shape[:-2] if img.ndim == 2 else (*img.shape[:-3], batch.shape[1])
     return aten.reshape(batch, (*lead, *batch.shape[-2:])).to(img.dtype)
@@ -35,22 +35,28 @@ def wide_type(img: Tensor) -> Any:
     return img.dtype if img.dtype in (dt.float32, dt.float64) else dt.float32
 
 
-def resize(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor:
-    smooth = mode in ("bilinear", "bicubic")
+def resize(
+    img: Tensor, size: Sequence[int], mode: str, antialias: bool, as_bytes: bool = False
+) -> Tensor:
+    """`as_bytes`: bytes are resized in fixed point, not in float32."""
+    smooth = mode in ("bilinear", "bicubic", "lanczos")
+    kind = dt.uint8 if as_bytes and img.dtype == dt.uint8 else wide_type(img)
     batch = F.interpolate(
-        to_batch(img, wide_type(img)),
+        to_batch(img, kind),
         size=tuple(size),
         mode=mode,
         align_corners=False if smooth else None,
         antialias=antialias and smooth,
     )
-    if mode == "bicubic" and img.dtype == dt.uint8:
+    if mode == "bicubic" and img.dtype == dt.uint8 and batch.dtype != dt.uint8:
         batch = aten.clamp(batch, 0, 255)
     return from_batch(batch, img)
 
 
 def sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
     """The image where `grid` (1, H, W, 2) points; `fill` where that is outside."""
+    if img.numel() == 0:
+        return aten.reshape(img, (*img.shape[:-2], *grid.shape[1:3]))
     batch = to_batch(img, grid.dtype)
     if isinstance(fill, (list, tuple)) and len(fill) not in (1, batch.shape[1]):
         raise ValueError(
@@ -90,6 +96,13 @@ def grid_type(img: Tensor) -> Any:
     return img.dtype if img.is_floating_point() else dt.float32
 
 
+def _mapped(base: Tensor, theta: Tensor) -> Tensor:
+    """Points (N, 3) by a matrix (3, 2), summed from the left: where a point lies in the middle
+    between two pixels, the last bit says which one is nearest."""
+    x, y, one = (base[:, i : i + 1] * theta[i] for i in range(3))
+    return x + y + one
+
+
 def affine_grid(matrix: Sequence[float], img: Tensor, size: tuple[int, int]) -> Tensor:
     """(1, *size, 2): where in `img` each pixel of the result comes from. The matrix (6 numbers)
     maps results to sources, in pixels from the middle."""
@@ -97,7 +110,7 @@ def affine_grid(matrix: Sequence[float], img: Tensor, size: tuple[int, int]) -> 
     theta = aten.tensor(list(matrix), dtype=grid_type(img), device=img.device).reshape(2, 3)
     half = aten.tensor([0.5 * width, 0.5 * height], dtype=theta.dtype, device=img.device)
     base = _pixels(*size, theta.dtype, img.device, True)
-    return aten.reshape(base @ (theta.T / half), (1, *size, 2))
+    return aten.reshape(_mapped(base, theta.T / half), (1, *size, 2))
 
 
 def perspective_grid(c: Sequence[float], img: Tensor) -> Tensor:
@@ -108,14 +121,14 @@ def perspective_grid(c: Sequence[float], img: Tensor) -> Tensor:
     bottom = aten.tensor([[*c[6:8], 1.0]] * 2, dtype=kind, device=img.device)
     half = aten.tensor([0.5 * width, 0.5 * height], dtype=kind, device=img.device)
     base = _pixels(height, width, kind, img.device, False)
-    grid = (base @ (top.T / half)) / (base @ bottom.T) - 1.0
+    grid = _mapped(base, top.T / half) / _mapped(base, bottom.T) - 1.0
     return aten.reshape(grid, (1, height, width, 2))
 
 
-def identity_grid(height: int, width: int) -> Tensor:
+def identity_grid(height: int, width: int, kind: Any = dt.float32) -> Tensor:
     """(1, H, W, 2): every pixel from itself."""
-    x = aten.linspace((1.0 - width) / width, (width - 1.0) / width, width)
-    y = aten.linspace((1.0 - height) / height, (height - 1.0) / height, height)
+    x = aten.linspace((1.0 - width) / width, (width - 1.0) / width, width, dtype=kind)
+    y = aten.linspace((1.0 - height) / height, (height - 1.0) / height, height, dtype=kind)
     both = (x.expand(height, width), aten.unsqueeze(y, -1).expand(height, width))
     return aten.unsqueeze(aten.stack(both, -1), 0)
 
@@ -158,9 +171,10 @@ def inverse_affine_matrix(
     scale: float,
     shear: Sequence[float],
     inverted: bool = True,
+    fused: bool = False,
 ) -> list[float]:
     """6 numbers of the map that scales, shears and turns around `center`, then moves; or of its
-    inverse. Angles in degrees.
+    inverse. Angles in degrees. `fused`: in v2's order of the terms, whose last bits differ.
 
     The turn and the shears: R(a) Sy(s) Sx(s), each about the centre C; in all T C R Sy Sx s C^-1.
     """
@@ -168,13 +182,18 @@ def inverse_affine_matrix(
     sx, sy = (math.radians(s) for s in shear)
     cx, cy = center
     tx, ty = translate
-    a = math.cos(turn - sy) / math.cos(sy)
-    b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
-    c = math.sin(turn - sy) / math.cos(sy)
-    d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
+    a, c = math.cos(turn - sy) / math.cos(sy), math.sin(turn - sy) / math.cos(sy)
+    if fused:
+        b, d = -(a * math.tan(sx) + math.sin(turn)), math.cos(turn) - c * math.tan(sx)
+    else:
+        b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
+        d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
     if inverted:
         # The determinant of the turn and the shears is 1.
         p, q, r, s = d / scale, -b / scale, -c / scale, a / scale
+        if fused:
+            x, y = cx + tx, cy + ty
+            return [p, q, cx - p * x - q * y, r, s, cy - r * x - s * y]
         x, y = -cx - tx, -cy - ty
         return [p, q, p * x + q * y + cx, r, s, r * x + s * y + cy]
     p, q, r, s = a * scale, b * scale, c * scale, d * scale

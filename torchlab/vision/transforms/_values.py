@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchlab import nn
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import functional as F
@@ -78,34 +79,54 @@ class Normalize(nn.Module):
         return f"{type(self).__name__}(mean={self.mean}, std={self.std})"
 
 
-class LinearTransformation:
+def check_whitening(transformation_matrix: Tensor, mean_vector: Tensor) -> None:
+    side = transformation_matrix.shape[0]
+    if tuple(transformation_matrix.shape) != (side, side):
+        raise ValueError(
+            "transformation_matrix should be square. Got"
+            f" {tuple(transformation_matrix.shape)} rectangular matrix."
+        )
+    if mean_vector.shape[0] != side:
+        raise ValueError(
+            f"mean_vector should have the same length {mean_vector.shape[0]} as any one of the"
+            f" dimensions of the transformation_matrix {tuple(transformation_matrix.shape)}"
+        )
+    if transformation_matrix.device != mean_vector.device:
+        raise ValueError(
+            "Input tensors should be on the same device. Got"
+            f" {transformation_matrix.device} and {mean_vector.device}"
+        )
+
+
+def whitened(tensor: Tensor, transformation_matrix: Tensor, mean_vector: Tensor) -> Tensor:
+    """(x - mean_vector) times the (D, D) matrix for images (…, C, H, W) of D values."""
+    count = math.prod(tensor.shape[-3:])
+    if count != transformation_matrix.shape[0]:
+        raise ValueError(
+            "Input tensor and transformation matrix have incompatible shape."
+            f" {tuple(tensor.shape[-3:])} has {count} values,"
+            f" the matrix {tuple(transformation_matrix.shape)}"
+        )
+    if tensor.device != mean_vector.device:
+        raise ValueError(
+            "Input tensor should be on the same device as transformation matrix and mean vector."
+            f" Got {tensor.device} vs {mean_vector.device}"
+        )
+    flat = aten.reshape(tensor, (-1, count)) - mean_vector
+    return aten.reshape(aten.mm(flat, transformation_matrix.to(flat.dtype)), tensor.shape)
+
+
+class LinearTransformation(nn.Module):
     """(x - mean_vector) times a (D, D) matrix, for tensors of D values: whitening."""
 
     def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
-        side = transformation_matrix.shape[0]
-        if tuple(transformation_matrix.shape) != (side, side):
-            raise ValueError(
-                "transformation_matrix should be square. Got"
-                f" {tuple(transformation_matrix.shape)} rectangular matrix."
-            )
-        if mean_vector.shape[0] != side:
-            raise ValueError(
-                f"mean_vector should have the same length {mean_vector.shape[0]} as any one of the"
-                f" dimensions of the transformation_matrix {tuple(transformation_matrix.shape)}"
-            )
+        super().__init__()
+        check_whitening(transformation_matrix, mean_vector)
         self.transformation_matrix = transformation_matrix
         self.mean_vector = mean_vector
 
-    def __call__(self, tensor: Tensor) -> Tensor:
-        count = math.prod(tensor.shape[-3:])
-        if count != self.transformation_matrix.shape[0]:
-            raise ValueError(
-                "Input tensor and transformation matrix have incompatible shape."
-                f" {tuple(tensor.shape[-3:])} has {count} values,"
-                f" the matrix {tuple(self.transformation_matrix.shape)}"
-            )
-        flat = aten.reshape(tensor, (-1, count)) - self.mean_vector
-        return aten.reshape(flat @ self.transformation_matrix, tensor.shape)
+    def forward(self, tensor: Tensor) -> Tensor:
+        return whitened(tensor, self.transformation_matrix, self.mean_vector)
 
     def __repr__(self) -> str:
         return (
@@ -159,19 +180,8 @@ class RandomErasing(nn.Module):
     ) -> tuple[int, int, int, int, Tensor]:
         """(top, left, height, width, value) of a draw; the whole image where none of 10 fits."""
         channels, height, width = img.shape[-3:]
-        log_ratio = aten.log(aten.tensor(list(ratio)))
-        for _ in range(10):
-            area = height * width * uniform(*scale)
-            aspect = aten.exp(aten.empty((1,)).uniform_(log_ratio[0], log_ratio[1])).item()
-            h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-            if h >= height or w >= width:
-                continue
-            if value is None:
-                v = aten.empty((channels, h, w), dtype=aten.rand(0).dtype).normal_()
-            else:
-                v = aten.reshape(aten.tensor(value), (-1, 1, 1))
-            return integer(0, height - h + 1), integer(0, width - w + 1), h, w, v
-        return 0, 0, height, width, img
+        drawn = drawn_rectangle((channels, height, width), scale, ratio, value)
+        return (0, 0, height, width, img) if drawn is None else drawn
 
     def forward(self, img: Tensor) -> Tensor:
         if chance() >= self.p:
@@ -194,3 +204,27 @@ class RandomErasing(nn.Module):
             f"{type(self).__name__}(p={self.p}, scale={self.scale}, ratio={self.ratio},"
             f" value={self.value}, inplace={self.inplace})"
         )
+
+
+def drawn_rectangle(
+    size: tuple[int, int, int],
+    scale: Sequence[float],
+    ratio: Sequence[float],
+    value: list[float] | None,
+) -> tuple[int, int, int, int, Tensor] | None:
+    """(top, left, height, width, values) of a draw of `RandomErasing` in an image of that size
+    (channels, height, width); None where none of 10 fits."""
+    channels, height, width = size
+    log_ratio = aten.log(aten.tensor(list(ratio)))
+    for _ in range(10):
+        area = height * width * uniform(*scale)
+        aspect = aten.exp(aten.empty((1,)).uniform_(log_ratio[0], log_ratio[1])).item()
+        h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if h >= height or w >= width:
+            continue
+        if value is None:
+            v = aten.empty((channels, h, w), dtype=dt.float32).normal_()
+        else:
+            v = aten.reshape(aten.tensor(value), (-1, 1, 1))
+        return integer(0, height - h + 1), integer(0, width - w + 1), h, w, v
+    return None

@@ -17,18 +17,18 @@ from torchlab.vision.transforms._containers import chance, integer, uniform
 from torchlab.vision.transforms._image import InterpolationMode, interpolation_mode, is_tensor
 
 
-def _range(x: Any, name: str, sizes: tuple[int, ...] = (2,)) -> list[float]:
+def angle_range(x: Any, name: str, sizes: tuple[int, ...] = (2,)) -> list[float]:
     """[from, to] in degrees; one number x means (-x, x)."""
     if isinstance(x, numbers.Number):
         if x < 0:  # type: ignore[operator]
             raise ValueError(f"If {name} is a single number, it must be positive.")
         x = [-x, x]  # type: ignore[operator]
     else:
-        _sequence(x, name, sizes)
+        check_sequence(x, name, sizes)
     return [float(v) for v in x]
 
 
-def _sequence(x: Any, name: str, sizes: tuple[int, ...]) -> None:
+def check_sequence(x: Any, name: str, sizes: tuple[int, ...]) -> None:
     wanted = " or ".join(map(str, sizes))
     if not isinstance(x, Sequence):
         raise TypeError(f"{name} should be a sequence of length {wanted}.")
@@ -66,9 +66,9 @@ class RandomRotation(nn.Module):
     ) -> None:
         super().__init__()
         self.interpolation = interpolation_mode(interpolation)
-        self.degrees = _range(degrees, "degrees")
+        self.degrees = angle_range(degrees, "degrees")
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         self.center = center
         self.expand = expand
         self.fill = _checked_fill(fill)
@@ -111,21 +111,21 @@ class RandomAffine(nn.Module):
     ) -> None:
         super().__init__()
         self.interpolation = interpolation_mode(interpolation)
-        self.degrees = _range(degrees, "degrees")
+        self.degrees = angle_range(degrees, "degrees")
         if translate is not None:
-            _sequence(translate, "translate", (2,))
+            check_sequence(translate, "translate", (2,))
             if not all(0.0 <= t <= 1.0 for t in translate):
                 raise ValueError("translation values should be between 0 and 1")
         self.translate = translate
         if scale is not None:
-            _sequence(scale, "scale", (2,))
+            check_sequence(scale, "scale", (2,))
             if any(s <= 0 for s in scale):
                 raise ValueError("scale values should be positive")
         self.scale = scale
-        self.shear = None if shear is None else _range(shear, "shear", (2, 4))
+        self.shear = None if shear is None else angle_range(shear, "shear", (2, 4))
         self.fill = _checked_fill(fill)
         if center is not None:
-            _sequence(center, "center", (2,))
+            check_sequence(center, "center", (2,))
         self.center = center
 
     @staticmethod
@@ -216,20 +216,25 @@ class RandomPerspective(nn.Module):
         return f"{type(self).__name__}(p={self.p})"
 
 
+def kernel_sides(kernel_size: Any) -> Any:
+    """(x, y), which may be given as one number; both odd."""
+    if isinstance(kernel_size, numbers.Number):
+        kernel_size = (int(kernel_size), int(kernel_size))  # type: ignore[call-overload]
+    elif len(kernel_size) == 1:
+        kernel_size = (kernel_size[0], kernel_size[0])
+    elif len(kernel_size) != 2:
+        raise ValueError("Kernel size should be a tuple/list of two integers")
+    if any(k <= 0 or k % 2 == 0 for k in kernel_size):
+        raise ValueError("Kernel size value should be an odd and positive number.")
+    return kernel_size
+
+
 class GaussianBlur(nn.Module):
     """`functional.gaussian_blur` with sigma drawn from (from, to)."""
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         super().__init__()
-        if isinstance(kernel_size, numbers.Number):
-            kernel_size = (int(kernel_size), int(kernel_size))  # type: ignore[call-overload]
-        elif len(kernel_size) == 1:
-            kernel_size = (kernel_size[0], kernel_size[0])
-        elif len(kernel_size) != 2:
-            raise ValueError("Kernel size should be a tuple/list of two integers")
-        if any(k <= 0 or k % 2 == 0 for k in kernel_size):
-            raise ValueError("Kernel size value should be an odd and positive number.")
-        self.kernel_size = kernel_size
+        self.kernel_size = kernel_sides(kernel_size)
         if isinstance(sigma, numbers.Number):
             if sigma <= 0:  # type: ignore[operator]
                 raise ValueError("If sigma is a single number, it must be positive.")
@@ -285,14 +290,20 @@ class ElasticTransform(nn.Module):
 
     @staticmethod
     def get_params(alpha: list[float], sigma: list[float], size: list[int]) -> Tensor:
-        """The moves (1, H, W, 2) of a draw; `size` is [height, width]."""
+        """The moves (1, H, W, 2: x, y), in the units of `grid_sample`, for a `size` (H, W).
+
+        Each is noise from -1 to 1, smoothed by a Gaussian cut off after four sigmas on each side;
+        two sigmas of zero leave the noise as it is.
+        """
         moves = []
-        for i in range(2):
-            d = aten.rand([1, 1, *size]) * 2 - 1
-            if sigma[i] > 0.0:
-                width = int(8 * sigma[i] + 1)
-                d = F.gaussian_blur(d, width + 1 - width % 2, sigma)
-            moves.append(d * alpha[i] / size[1 - i])
+        for strength, spread, side in zip(alpha, sigma, (size[1], size[0]), strict=True):
+            noise = aten.rand([1, 1, *size]) * 2 - 1
+            if spread > 0.0:
+                taps = int(8 * spread + 1)
+                taps += 1 - taps % 2
+                # Smoothed along both directions, each with its own sigma.
+                noise = F.gaussian_blur(noise, [taps, taps], sigma)
+            moves.append(noise * strength / side)
         return aten.permute(aten.cat(moves, 1), (0, 2, 3, 1))
 
     def forward(self, tensor: Any) -> Any:

@@ -79,7 +79,16 @@ BackwardWidget = _class("BackwardWidget", "backward", "A recorded backward, play
 StrideWidget = _class("StrideWidget", "strides", "The stride explorer, live.")
 MemoryWidget = _class("MemoryWidget", "memory", "The allocator, live.")
 FusionWidget = _class("FusionWidget", "fusion", "Fusion groups and generated source, live.")
+LoaderWidget = _class("LoaderWidget", "loader", "Data loading over time, live.")
 
 CLASSES: dict[str, type[LiveWidget]] = {
-    w.kind: w for w in (AutogradWidget, BackwardWidget, StrideWidget, MemoryWidget, FusionWidget)
+    w.kind: w
+    for w in (
+        AutogradWidget,
+        BackwardWidget,
+        StrideWidget,
+        MemoryWidget,
+        FusionWidget,
+        LoaderWidget,
+    )
 }

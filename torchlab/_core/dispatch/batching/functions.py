@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch import factories, levels
-from torchlab._core.dispatch.batches import Batched, batched, size_of
+from torchlab._core.dispatch import batches, factories, levels
+from torchlab._core.dispatch.batches import Batched, size_of
+from torchlab._core.dispatch.batching import rows
 from torchlab._core.dispatch.batching.random import below
 from torchlab._core.dispatch.levels import mapped
 from torchlab._core.dispatch.registry import aten
@@ -41,10 +42,19 @@ def looped(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def elements(body: Any, parameters: dict[str, Any], looked_at: tuple[str, ...]) -> Any:
     """The same for a function that asks itself, all parameters by name."""
     given = {k: v for k, v in parameters.items() if k not in ("seen", "padded")}
-    inner = levels.innermost(given.values())
-    if inner is None or not size_of([given[n] for n in looked_at], inner._level):
+    level = max((_level_of(given[n]) for n in looked_at), default=0)
+    if not level:
         return NotImplemented
-    return _each(body, (), given)
+    return _each(body, (), given, level)
+
+
+def _level_of(x: Any) -> int:
+    """The level of the vmap that a tensor has a hidden dimension of, the innermost; 0 if none."""
+    while isinstance(x, Batched):
+        if x.bdim is not None:
+            return x._level  # type: ignore[attr-defined, no-any-return]
+        x = x.value
+    return 0
 
 
 def _told(name: str, parameters: dict[str, Any]) -> Any:
@@ -55,43 +65,46 @@ def _told(name: str, parameters: dict[str, Any]) -> Any:
     return _each(getattr(aten, name), (), named)
 
 
-def _each(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    inner = levels.innermost((*args, *kwargs.values()))
-    if type(inner) is not Batched:
-        return NotImplemented
-    level = inner._level
-    n = size_of((*args, *kwargs.values()), level)
-    if levels.recorded((*args, *kwargs.values()), level):
-        raise NotImplementedError(
-            f"vmap: {getattr(function, '__name__', 'this function')} looks at data that differ for"
-            " each element and runs once for each; a gradient inside vmap is not there for it. Take"
-            " the gradient of the vmap, or give all elements the same lengths, offsets or counts."
-        )
-    if n < 0:
+def _each(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], level: int | None = None
+) -> Any:
+    """Once for each element of the vmap of `level`, the innermost transform's if not said."""
+    every = (*args, *kwargs.values())
+    if level is None:
+        inner = levels.innermost(every)
+        if type(inner) is not Batched:
+            return NotImplemented
+        level = inner._level
+    n = batches.facts(level)[0]
+    if n == 0:
         raise RuntimeError("vmap: this function cannot run over a batch of size 0")
-
-    def element(x: Any, i: int) -> Any:
-        if x._level != level:
-            return x
-        return x.value if x.bdim is None else aten.select(x.value, x.bdim, i)
+    several = size_of(every, level) != 0 or levels.top_level(every) > level
 
     def row(i: int) -> Any:
+        def element(x: Any) -> Any:
+            return rows.element(x, i, n, level)
+
         return function(
-            *(mapped(lambda x: element(x, i), a) for a in args),
-            **{k: mapped(lambda x: element(x, i), v) for k, v in kwargs.items()},
+            *(mapped(element, a) for a in args),
+            **{k: mapped(element, v) for k, v in kwargs.items()},
         )
 
-    rows = below(level, lambda: [row(i) for i in range(n or 1)])
-    return _stacked(rows, level) if n else rows[0]
+    def all_rows() -> list[Any]:
+        return [row(i) for i in range(n if several else 1)]
+
+    # Where a tape or another transform looks on, wrappers go on into the function.
+    followed = levels.top_level(every) > level or levels.recorded(every, level)
+    found = all_rows() if followed else below(level, all_rows)
+    return _stacked(found, level) if several else found[0]
 
 
-def _stacked(rows: list[Any], level: int) -> Any:
-    first = rows[0]
+def _stacked(found: list[Any], level: int) -> Any:
+    first = found[0]
     if isinstance(first, Tensor):
-        return batched(aten.stack(rows), 0, level)
+        return rows.stacked(found, level)
     if not isinstance(first, (list, tuple)):
         return first
-    made = [_stacked(list(r), level) for r in zip(*rows, strict=True)]
+    made = [_stacked(list(r), level) for r in zip(*found, strict=True)]
     return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
 
 

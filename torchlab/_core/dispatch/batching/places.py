@@ -70,10 +70,20 @@ def index_into(c: Call) -> Any:
 @rule("index_fill.int_Scalar", "index_fill.int_Tensor")
 def index_fill(c: Call) -> Any:
     rank = c.rank("self")
-    if c.has("index") or not rank or (isinstance(c.raw("value"), Tensor) and c.has("value")):
+    value = c.raw("value")
+    if isinstance(value, Tensor) and c.has("value"):
+        return _fill_each(c)
+    if c.has("index") or not rank:
         return c.loop()
     dim = wrap_dim(c.raw("dim"), rank, c.op.name) + 1
     return c.run(self=c.front("self"), dim=dim)
+
+
+def _fill_each(c: Call) -> Any:
+    """A value for each element: where a mask of ones has been filled with zeros."""
+    ones = aten.ones_like(c.raw("self"), dtype=dt.bool_)
+    filled = aten.index_fill(ones, c.raw("dim"), c.raw("index"), 0)
+    return aten.where(filled, c.raw("self"), c.raw("value"))
 
 
 @rule("take")

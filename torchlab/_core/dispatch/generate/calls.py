@@ -257,12 +257,6 @@ def _edges(op: Any) -> list[str]:
             lines.append(f"e_{t} = None if {t} is None else edge_of({t})")
         else:
             lines.append(f"e_{t} = " + _EDGE.format(t))
-    if "real_gradient" in op.tags:
-        lines += [
-            "if e_self is not None and self._k.dtype.is_complex and (not NOGRAD or TLS.grad):",
-            f'    raise RuntimeError("{op.name} does not support automatic differentiation for'
-            ' outputs with complex dtype.")',
-        ]
     return lines
 
 
@@ -277,7 +271,7 @@ def _recording(op: Any) -> str:
 def _record(op: Any, t: str = "result") -> list[str]:
     """Put the node of one or several results on the tape; integer results get none."""
     p = nodes.plan(op)
-    body = nodes.record_lines(op, t)
+    body = [*_refused_complex(op, t), *nodes.nowhere_lines(p), *nodes.record_lines(op, t)]
     lines = [_recording(op)] + ["    " + x.replace("NODE_", f"N_{ident(op)}") for x in body]
     if p.outputs == 1:
         if op.family in ("tensorwise", "general"):
@@ -286,6 +280,14 @@ def _record(op: Any, t: str = "result") -> list[str]:
     else:
         lines += [f"    attach_outputs(node_, ({', '.join(f'{t}{i}' for i in range(p.outputs))},))"]
     return lines
+
+
+def _refused_complex(op: Any, result: str) -> list[str]:
+    """What has no gradient of complex numbers says so when it would be recorded."""
+    if "real_gradient" not in op.tags:
+        return []
+    first = result if len(op.schema.returns) == 1 else f"{result}0"
+    return [f"if {first}._k.dtype.is_complex:", f"    refuse_complex(OP_{ident(op)})"]
 
 
 def _general_list(op: Any) -> str:
@@ -422,14 +424,14 @@ def _view(op: Any, variant: str) -> str:
         bare = op.name in ("detach", "_unsafe_view")  # they never get their base's history
         if op.vjp and not bare:  # nothing to remember: by far the most calls
             lines += [
-                "if self._e is None and not s.stale and not NOGRAD and type(v) is not ViewMeta:",
+                "if self._e is None and not s.version and not NOGRAD and type(v) is not ViewMeta:",
                 "    result._v = self if v is None else v",
                 "    return result",
             ]
         lines += [
             "if v is None:",
-            "    v = view_meta(self, s) if NOGRAD or s.stale else self",
-            "elif s.stale or NOGRAD or type(v) is ViewMeta:",
+            "    v = view_meta(self, s) if NOGRAD else (self, 0, s.version) if s.version else self",
+            "elif s.version or NOGRAD or type(v) is ViewMeta:",
             "    v = view_meta(v, s)",
             "result._v = None" if bare else "result._v = v",
         ]
@@ -439,13 +441,13 @@ def _view(op: Any, variant: str) -> str:
         lines += _edges(op)
         if many:
             lines += [_recording(op)]
-            lines += [
-                "    " + x.replace("NODE_", f"N_{i}") for x in nodes.record_lines(op, "result")
-            ]
-            lines += ["    attach_outputs(node_, result)"]
+            body = [*nodes.nowhere_lines(nodes.plan(op)), *nodes.record_lines(op, "result")]
+            lines += ["    " + x.replace("NODE_", f"N_{i}") for x in body]
+            lines += ["    attach_outputs(node_, result)", "    s.saved = s.version"]
             lines += ["elif e_self is not None:", "    for r in result:", "        view_leaf(r)"]
         else:
             lines += _record(op)
+            lines += ["    s.saved = s.version"]  # see `tape.mark_view`
             if op.name != "detach":  # a view of what wants a gradient wants one: as a leaf
                 lines += ["elif e_self is not None:", "    view_leaf(result)"]
     lines.append("return result")

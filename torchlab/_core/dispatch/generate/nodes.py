@@ -257,14 +257,23 @@ def node_class(op: Any, p: Plan | None = None) -> type:
     cls.op = op
     cls.of_lists = bool(p.lists)
     # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
-    # operand is a tensor and not a number.
-    other = (op.grad_name or "").partition("|")[2]
-    cls.of_tensor = type(other, (cls,), {"__slots__": ()}) if other else cls
-    cls.of_tensor.__module__ = "torchlab.autograd"
+    # operand is a tensor and not a number; a third name: where the first one is a number.
+    cls.of_tensor = cls.of_number = cls
+    for kind, name in zip(("tensor", "number"), (op.grad_name or "").split("|")[1:], strict=False):
+        facts: dict[str, Any] = {"__slots__": (), "skipped": int(kind == "number")}
+        if name == "NotImplemented":
+            facts["apply"] = facts["spend"] = _refuses
+        made = type(name, (cls,), facts)
+        made.__module__ = "torchlab.autograd"
+        setattr(cls, f"of_{kind}", made)
     if p.outputs > 1 and not any({"g", "grads"} & _names(f.text) for f in p.formulas):
         cls.used = frozenset(int(n[1:]) for n in numbered)
     cls.__module__ = "torchlab.autograd"
     return cls
+
+
+def _refuses(node: Any, g: Any) -> Any:
+    raise RuntimeError(f"derivative for aten::{node.op.name} is not implemented")
 
 
 def _list_return(op: Any) -> bool:
@@ -294,6 +303,18 @@ def _needed(t: str, p: Plan, position: dict[str, str]) -> str:
     return f"nx[{position[t]}] is not None"
 
 
+def nowhere_lines(p: Plan) -> list[str]:
+    """An input whose edge leads nowhere (see `tape.NOWHERE`) is one without an edge to the node."""
+    lines = []
+    for t in p.targets:
+        if t in p.lists:
+            lines.append(f"if NOWHERE in e_{t}:")
+            lines.append(f"    e_{t} = [None if e is NOWHERE else e for e in e_{t}]")
+        else:
+            lines += [f"if e_{t} is NOWHERE:", f"    e_{t} = None"]
+    return lines
+
+
 def record_lines(
     op: Any, result: str, *, original: str | None = None, p: Plan | None = None
 ) -> list[str]:
@@ -307,7 +328,12 @@ def record_lines(
         if a.type.base == "Tensor" and op.family in ("binary", "pointwise")
     }
     chosen = "NODE_"
-    if "|" in (op.grad_name or ""):
+    if (op.grad_name or "").count("|") == 2:
+        chosen = (
+            "(NODE_.of_number if not isinstance(self, T) else NODE_.of_tensor if"
+            " isinstance(other, T) else NODE_)"
+        ).replace("other", op.schema.arguments[1].name)
+    elif "|" in (op.grad_name or ""):
         last = [a.name for a in op.schema.arguments if a.type.base == "Tensor"][-1]
         chosen = f"(NODE_.of_tensor if isinstance({last}, T) else NODE_)"
     lines = [f"node_ = new({chosen})", "node_._hooks = None", "node_._seq = seq()"]

@@ -53,6 +53,12 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     if vjp:
         kept = "original" if "self" in op_saved(op) else None
         record = nodes.record_lines(op, "self", original=kept)
+        if "real_gradient" in op.tags:
+            lines += [
+                "    if record and self._k.dtype.is_complex:",
+                f"        refuse_complex(OP_{i})",
+            ]
+        lines += ["    if record:", *("        " + x for x in nodes.nowhere_lines(p))]
     early = []  # saved before the write: `x.mul_(x)` must not keep the new x for the old one
     for j, line in enumerate(record):
         slot, _, expression = line.partition(" = ")
@@ -118,7 +124,8 @@ def _fast_lines(op: Any) -> list[str]:
         "s = self._s",
         "v = self._v",
         f"if k.{flag} and (c is T or c is P) and (self._e is None or NOGRAD and not TLS.grad)"
-        f" and (s is None or not s.stale) and (v is None or type(v) is T and v._e is None)"
+        " and (s is None or not s.stale)"
+        " and (v is None or (v[0] if type(v) is ViewMeta else v)._e is None)"
         f"{' and not k.dtype.is_complex' if op.promote == 'real' else ''}{extra}:",
     ]
     done = [  # (a shape that does not fit is refused by the ufunc, then told by the checks below)

@@ -1,0 +1,161 @@
+"""How fast a loader's workers deliver images, beside PyTorch with torchvision.
+
+    python tests/benchmarks/loader.py rate [ours|theirs ...]     batches of FakeData a second
+    python tests/benchmarks/loader.py handover [ours|theirs]     a batch of 20 MB, worker to loader
+    python tests/benchmarks/loader.py memory                     resident memory over 1000 batches
+    python tests/benchmarks/loader.py persistent                 what a pass costs before it reads
+
+`rate` runs the two in turn, each in a process of its own, and gives seconds, seconds of all
+processors (`user`) and batches a second. Where torchvision's compiled part is missing, give a
+module that makes it importable in TORCHVISION_SETUP.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BATCHES = 24
+MEGABYTES = 20
+
+
+def libraries(which: str) -> tuple[Any, Any]:
+    """torch and torchvision, or what stands for them."""
+    if which == "ours":
+        return importlib.import_module("torchlab"), importlib.import_module("torchlab.vision")
+    if setup := os.environ.get("TORCHVISION_SETUP"):
+        importlib.import_module(setup)
+    return importlib.import_module("torch"), importlib.import_module("torchvision")
+
+
+def image_loader(which: str, batches: int, **arguments: Any) -> Any:
+    torch, vision = libraries(which)
+    transforms = vision.transforms
+    change = transforms.Compose(
+        [
+            transforms.RandomCrop(224, padding=8),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ]
+    )
+    data = importlib.import_module(torch.__name__ + ".utils.data")
+    dataset = vision.datasets.FakeData(32 * batches, (3, 224, 224), transform=change)
+    return data.DataLoader(dataset, 32, num_workers=2, **arguments)
+
+
+def rate(which: str) -> None:
+    """One pass; the first batches, which wait for the workers to start, are not counted."""
+    loader = image_loader(which, BATCHES + 4)
+    batches = iter(loader)
+    for _ in range(4):
+        next(batches)
+    began = time.perf_counter()
+    for x, _ in batches:
+        assert x.shape == (32, 3, 224, 224)
+    took = time.perf_counter() - began
+    del batches
+    user = sum(
+        resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    print(
+        f"{which:6s} {took:6.2f} s  {user:6.2f} s user  {BATCHES / took:6.2f} batches/s", flush=True
+    )
+
+
+class Blocks:
+    """Batches of 20 MB that cost nothing to make; each says when it was made."""
+
+    def __init__(self, torch: Any) -> None:
+        self.zeros = torch.zeros(MEGABYTES << 18)
+        self.float64 = torch.float64
+        self.tensor = torch.tensor
+
+    def __len__(self) -> int:
+        return 30
+
+    def __getitem__(self, i: int) -> Any:
+        time.sleep(0.05)  # the loader waits already
+        block = self.zeros.clone()
+        return block, self.tensor(time.perf_counter(), dtype=self.float64)
+
+
+def handover(which: str) -> None:
+    """From the moment at which a worker has a batch to the moment at which the loader has it."""
+    torch, _ = libraries(which)
+    data = importlib.import_module(torch.__name__ + ".utils.data")
+    loader = data.DataLoader(Blocks(torch), None, num_workers=1, prefetch_factor=1)
+    took = []
+    for _, made in loader:
+        took.append(time.perf_counter() - made.item())
+    took = sorted(took[5:])
+    print(
+        f"{which:6s} {1e3 * statistics.median(took):6.2f} ms in the middle,"
+        f" {1e3 * took[0]:.2f} at best",
+        flush=True,
+    )
+
+
+def resident(pid: Any) -> int:
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * 4 // 1024
+
+
+class Noise:
+    def __len__(self) -> int:
+        return 32 * 1000
+
+    def __getitem__(self, i: int) -> Any:
+        torch, _ = libraries("ours")
+        return torch.full((3, 64, 64), float(i)), i
+
+
+def memory() -> None:
+    data = importlib.import_module("torchlab.utils.data")
+    batches = iter(data.DataLoader(Noise(), 32, num_workers=2))
+    pids = ["self", *(w.process.pid for w in batches._workers)]
+    for i, _ in enumerate(batches):
+        if i in (50, 500, 990):
+            print(
+                f"after {i:4d} batches: {[resident(pid) for pid in pids]} MB (loader, workers)",
+                flush=True,
+            )
+
+
+def persistent() -> None:
+    for stay in (False, True):
+        loader = image_loader("ours", 2, persistent_workers=stay)
+        took = []
+        for _ in range(4):
+            began = time.perf_counter()
+            batches = iter(loader)
+            took.append(time.perf_counter() - began)
+            list(batches)
+        print(f"persistent_workers={stay}: " + " ".join(f"{1e3 * t:.1f}" for t in took), "ms")
+
+
+def main() -> None:
+    what, *which = sys.argv[1:] or ["rate"]
+    if what == "one":
+        {"rate": rate, "handover": handover}[which[0]](which[1])
+    elif what == "memory":
+        memory()
+    elif what == "persistent":
+        persistent()
+    else:
+        env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        for _ in range(3):
+            for name in which or ["ours", "theirs"]:
+                subprocess.run([sys.executable, __file__, "one", what, name], check=True, env=env)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Losses and distances.
+
+Source: https://onnx.ai/onnx/operators/onnx__NegativeLogLikelihoodLoss.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlab._core import dtype as dt
+from torchlab.fx.node import Node
+from torchlab.onnx._builder import Builder
+from torchlab.onnx.errors import Untranslatable
+from torchlab.onnx.translations._registry import translates
+from torchlab.onnx.translations.pointwise import result
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def reduced(g: Builder, a: str, reduction: int) -> str:
+    """The loss of a batch."""
+    if reduction == 0:
+        return a
+    return g.op("ReduceMean" if reduction == 1 else "ReduceSum", a, keepdims=0)
+
+
+@translates("mse_loss")
+def mse_loss(g: Builder, node: Node, x: Node, y: Node, reduction: int = 1) -> str:
+    d = result(g, node)
+    e = g.op("Sub", g.of(x, d), g.of(y, d))
+    return reduced(g, g.op("Mul", e, e), reduction)
+
+
+@translates("l1_loss")
+def l1_loss(g: Builder, node: Node, x: Node, y: Node, reduction: int = 1) -> str:
+    d = result(g, node)
+    return reduced(g, g.op("Abs", g.op("Sub", g.of(x, d), g.of(y, d))), reduction)
+
+
+@translates("binary_cross_entropy_with_logits")
+def bce_with_logits(
+    g: Builder, node: Node, x: Node, y: Node, weight: Node | None = None,
+    pos_weight: Node | None = None, reduction: int = 1,
+) -> str:  # fmt: skip
+    d = result(g, node)
+    a, t = g.of(x, d), g.of(y, d)
+    one = g.of(1, d)
+    miss = g.op("Softplus", g.op("Neg", a))
+    if pos_weight is not None:
+        extra = g.op("Mul", g.op("Sub", g.of(pos_weight, d), one), t)
+        miss = g.op("Mul", miss, g.op("Add", extra, one))
+    e = g.op("Add", g.op("Mul", g.op("Sub", one, t), a), miss)
+    if weight is not None:
+        e = g.op("Mul", e, g.of(weight, d))
+    return reduced(g, e, reduction)
+
+
+def _nll(
+    g: Builder, logs: str, target: Node, weight: Node | None, reduction: int, ignore: int
+) -> str:
+    w = None if weight is None else g.of(weight)
+    return g.op(
+        "NegativeLogLikelihoodLoss", logs, g.of(target, dt.int64), w,
+        reduction=_REDUCTIONS[reduction], ignore_index=ignore,
+    )  # fmt: skip
+
+
+@translates("nll_loss", "nll_loss_nd", "nll_loss2d")
+def nll_loss(
+    g: Builder, node: Node, x: Node, target: Node, weight: Node | None = None, reduction: int = 1,
+    ignore: int = -100,
+) -> str:  # fmt: skip
+    return _nll(g, g.of(x), target, weight, reduction, ignore)
+
+
+@translates("cross_entropy_loss")
+def cross_entropy(
+    g: Builder, node: Node, x: Node, target: Node, weight: Node | None = None, reduction: int = 1,
+    ignore: int = -100, smoothing: float = 0.0,
+) -> str:  # fmt: skip
+    if smoothing or g.dtype(target).is_floating_point:
+        raise Untranslatable("cross_entropy with smoothed labels or probabilities as targets")
+    if g.rank(x) < 2:
+        raise Untranslatable("cross_entropy of one sample without a batch")
+    return _nll(g, g.op("LogSoftmax", g.of(x), axis=1), target, weight, reduction, ignore)
+
+
+@translates("cdist", "_cdist_forward")
+def cdist(g: Builder, node: Node, x: Node, y: Node, p: float = 2.0, *rest: Any) -> str:
+    d = result(g, node)
+    a = g.op("Unsqueeze", g.of(x, d), g.const([-2]))
+    b = g.op("Unsqueeze", g.of(y, d), g.const([-3]))
+    away = g.op("Sub", a, b)
+    if p not in (1.0, 2.0):
+        raise Untranslatable(f"cdist with p={p}")
+    return g.op("ReduceL2" if p == 2.0 else "ReduceL1", away, g.const([-1]), keepdims=0)
+
+
+__all__ = ["cdist", "cross_entropy", "mse_loss"]

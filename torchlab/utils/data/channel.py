@@ -1,0 +1,232 @@
+"""What a loader and a worker say to one another: pickles, together with the open descriptors of the
+memory that their tensors lie in.
+
+Note [Messages that wait]
+~~~~~~~~~~~~~~~~~~~~~~~~~
+Both ends of a channel are sockets. A descriptor travels with the bytes that name it, so a batch
+that is written needs nothing more of its worker: it can be read if the worker has been killed or
+stopped since, and reading it makes no connection back to that process.
+
+The loader never waits for a worker that is in the middle of a message: `take` reads what is there
+and keeps it until the rest has come, `post` writes what the socket takes and keeps the rest. So a
+worker that stands still, whatever it was doing, is found by the loader's timeout. Workers do wait.
+
+A message is a head (length, number of descriptors), the descriptors, the bytes.
+
+Source: https://docs.python.org/3/library/socket.html#socket.socket.recvmsg
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import functools
+import io
+import os
+import pickle
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator
+from multiprocessing import reduction
+from typing import Any
+
+from torchlab._core import sharing
+from torchlab._core.memory.storage import Storage
+from torchlab.multiprocessing import reductions
+
+_HEAD = struct.Struct("=QI")
+_MOST = 200  # descriptors in one piece; Linux takes 253
+_SPACE = socket.CMSG_SPACE(_MOST * array.array("i").itemsize)
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+NOTHING = object()  # no message yet
+
+
+class _Sent:
+    """A descriptor that travels beside the pickle, by its place among them."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def detach(self) -> int:
+        """The descriptor here; it is the caller's now."""
+        fd, _arrived[self.place] = _arrived[self.place], -1
+        return fd
+
+
+_arrived: list[int] = []  # those of the message that is being unpickled
+
+
+class Message:
+    """A pickle that is on its way, and the memory that has to be there until it has arrived."""
+
+    def __init__(self, value: Any) -> None:
+        self.segments: list[Any] = []
+        file = io.BytesIO()
+        pickler: Any = reduction.ForkingPickler(file, pickle.HIGHEST_PROTOCOL)
+        pickler.dispatch_table[Storage] = functools.partial(_storage, self.segments)
+        pickler.dump(value)
+        self.data = file.getbuffer()
+
+
+def _storage(segments: list[Any], s: Storage) -> Any:
+    segment = sharing.share(s) if s.nbytes else None
+    if segment is None or segment.name is not None:
+        return reductions.reduce_storage(s)
+    segments.append(segment)
+    return reductions.rebuild_descriptor, (_Sent(len(segments) - 1), segment.nbytes)
+
+
+class Channel:
+    """One end of a pair, see Note [Messages that wait]."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._out: deque[Any] = deque()  # what the socket did not take yet
+        # Of the message that is coming in:
+        self._head = b""
+        self._body: bytearray | None = None
+        self._got = 0
+        self._fds: list[int] = []
+
+    def __reduce__(self) -> Any:
+        return Channel, (self.socket,)  # when a process is started
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def close(self) -> None:
+        """Close this end, and descriptors that came for a message without its end."""
+        self.socket.close()
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+
+    # ---- writing
+
+    def send(self, message: Message) -> None:
+        """Write a message, however long it takes."""
+        for piece, fds in _pieces(message):
+            n = _write(self.socket, piece, fds, 0)
+            if n < len(piece):
+                self.socket.sendall(piece[n:])
+
+    def post(self, value: Any) -> None:
+        """Write what the other end has room for; `flush` does the rest."""
+        message = Message(value)
+        self._out += [(piece, fds, message) for piece, fds in _pieces(message)]
+        self.flush()
+
+    @property
+    def behind(self) -> bool:
+        """Whether something that was posted is not written yet."""
+        return bool(self._out)
+
+    def flush(self) -> None:
+        """Go on writing what was posted."""
+        while self._out:
+            piece, fds, message = self._out[0]
+            try:
+                n = _write(self.socket, piece, fds, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            if n == len(piece):
+                self._out.popleft()
+            else:
+                self._out[0] = (piece[n:], [], message)
+
+    # ---- reading
+
+    def receive(self) -> Any:
+        """The next message, waiting for it. EOFError if the other end is closed."""
+        while True:
+            found = self.take(0)
+            if found is not NOTHING:
+                return found
+
+    def take(self, flags: int = socket.MSG_DONTWAIT) -> Any:
+        """The next message if all of it is here, else NOTHING. EOFError as for `receive`."""
+        try:
+            if self._body is None and not self._read_head(flags):
+                return NOTHING
+            body: Any = self._body
+            with memoryview(body) as view:
+                while self._got < len(view):
+                    n = self.socket.recv_into(view[self._got :], 0, flags)
+                    if not n:
+                        raise EOFError
+                    self._got += n
+        except BlockingIOError:
+            return NOTHING
+        fds = self._fds
+        self._head, self._body, self._got, self._fds = b"", None, 0, []
+        with _unpickling(fds):
+            return pickle.loads(body)
+
+    def _read_head(self, flags: int) -> bool:
+        """Whether the head and all descriptors are here."""
+        while True:
+            if len(self._head) < _HEAD.size:
+                self._head += self._read(_HEAD.size - len(self._head), flags)
+                continue
+            length, count = _HEAD.unpack(self._head)
+            if len(self._fds) == count:
+                break
+            self._read(1, flags)
+        self._body = bytearray(length)
+        return True
+
+    def _read(self, most: int, flags: int) -> bytes:
+        data, extra, said, _ = self.socket.recvmsg(most, _SPACE, flags | _CLOEXEC)
+        for level, kind, content in extra:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found = array.array("i")
+                found.frombytes(content[: len(content) - len(content) % found.itemsize])
+                self._fds += found
+        if said & socket.MSG_CTRUNC:
+            raise RuntimeError(
+                "DataLoader: too many open files. The memory of a tensor from another process needs"
+                " a descriptor here. Keep fewer tensors, raise the limit (`ulimit -n`), or use"
+                " multiprocessing.set_sharing_strategy('file_system')",
+            )
+        if not data:
+            raise EOFError
+        return data
+
+
+def _pieces(message: Message) -> Iterator[tuple[Any, list[int]]]:
+    """The bytes to write, and the descriptors that go with the first of each."""
+    fds = [segment.fd for segment in message.segments]
+    yield memoryview(_HEAD.pack(len(message.data), len(fds))), fds[:_MOST]
+    for i in range(_MOST, len(fds), _MOST):
+        yield memoryview(b"+"), fds[i : i + _MOST]
+    yield message.data, []
+
+
+def _write(end: socket.socket, piece: Any, fds: list[int], flags: int) -> int:
+    if not fds:
+        return end.send(piece, flags)
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
+    return end.sendmsg([piece], [rights], flags)
+
+
+@contextlib.contextmanager
+def _unpickling(fds: list[int]) -> Iterator[None]:
+    global _arrived
+    before, _arrived = _arrived, fds
+    try:
+        yield
+    finally:
+        _arrived = before
+        for fd in fds:
+            if fd >= 0:  # nobody asked for it
+                os.close(fd)
+
+
+def pair() -> tuple[Channel, Channel]:
+    """Two ends that are connected."""
+    one, other = socket.socketpair()
+    return Channel(one), Channel(other)
+
+
+__all__ = ["NOTHING", "Channel", "Message", "pair"]

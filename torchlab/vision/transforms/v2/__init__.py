@@ -1,0 +1,171 @@
+"""`torchvision.transforms.v2`: what is done to images, videos, boxes, masks and points together.
+
+Source: https://docs.pytorch.org/vision/0.28/transforms.html#v2-api-reference-recommended
+"""
+
+from torchlab.vision.transforms._image import InterpolationMode
+from torchlab.vision.transforms._policies import AutoAugmentPolicy
+from torchlab.vision.transforms.v2 import functional
+from torchlab.vision.transforms.v2._augment import JPEG, CutMix, MixUp, RandomErasing
+from torchlab.vision.transforms.v2._auto_augment import (
+    AugMix,
+    AutoAugment,
+    RandAugment,
+    TrivialAugmentWide,
+)
+from torchlab.vision.transforms.v2._color import (
+    RGB,
+    ColorJitter,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+)
+from torchlab.vision.transforms.v2._container import (
+    Compose,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+)
+from torchlab.vision.transforms.v2._crops import (
+    CenterCrop,
+    FiveCrop,
+    RandomCrop,
+    RandomIoUCrop,
+    RandomResizedCrop,
+    TenCrop,
+)
+from torchlab.vision.transforms.v2._meta import (
+    ClampBoundingBoxes,
+    ClampKeyPoints,
+    ConvertBoundingBoxFormat,
+    SanitizeBoundingBoxes,
+    SanitizeKeyPoints,
+    SetClampingMode,
+)
+from torchlab.vision.transforms.v2._misc import (
+    ConvertImageDtype,
+    GaussianBlur,
+    GaussianNoise,
+    Identity,
+    Lambda,
+    LinearTransformation,
+    Normalize,
+    ToDtype,
+    UniformTemporalSubsample,
+)
+from torchlab.vision.transforms.v2._resizes import (
+    Pad,
+    RandomResize,
+    RandomShortestSize,
+    RandomZoomOut,
+    Resize,
+    ScaleJitter,
+)
+from torchlab.vision.transforms.v2._samples import (
+    check_type,
+    get_bounding_boxes,
+    get_keypoints,
+    has_all,
+    has_any,
+    query_chw,
+    query_size,
+)
+from torchlab.vision.transforms.v2._transform import Transform
+from torchlab.vision.transforms.v2._type_conversion import (
+    PILToTensor,
+    ToImage,
+    ToPILImage,
+    ToPureTensor,
+    ToTensor,
+)
+from torchlab.vision.transforms.v2._warps import (
+    ElasticTransform,
+    RandomAffine,
+    RandomHorizontalFlip,
+    RandomPerspective,
+    RandomRotation,
+    RandomVerticalFlip,
+)
+
+__all__ = [
+    "AugMix",
+    "AutoAugment",
+    "AutoAugmentPolicy",
+    "CenterCrop",
+    "ClampBoundingBoxes",
+    "ClampKeyPoints",
+    "ColorJitter",
+    "Compose",
+    "ConvertBoundingBoxFormat",
+    "ConvertImageDtype",
+    "CutMix",
+    "ElasticTransform",
+    "FiveCrop",
+    "GaussianBlur",
+    "GaussianNoise",
+    "Grayscale",
+    "Identity",
+    "InterpolationMode",
+    "JPEG",
+    "Lambda",
+    "LinearTransformation",
+    "MixUp",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RGB",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomIoUCrop",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
+    "RandomResize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomShortestSize",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "RandomZoomOut",
+    "Resize",
+    "SanitizeBoundingBoxes",
+    "SanitizeKeyPoints",
+    "ScaleJitter",
+    "SetClampingMode",
+    "TenCrop",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "TrivialAugmentWide",
+    "UniformTemporalSubsample",
+    "check_type",
+    "functional",
+    "get_bounding_boxes",
+    "get_keypoints",
+    "has_all",
+    "has_any",
+    "query_chw",
+    "query_size",
+]
