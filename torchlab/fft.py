@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.dispatch import registry
+from torchlab._core.tensor import Tensor as Tensor  # a name of PyTorch's module, too
 
 
 def __getattr__(name: str) -> Any:
