@@ -270,6 +270,20 @@ def test_a_thousand_batches_open_within_a_second(page: Page) -> None:
     wait_until(lambda: root.get_attribute("data-bins") == "0", "no folding when zoomed in")
 
 
+def test_many_workers_stay_in_view(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 1200})
+    snapshot = samples.loader(40, 1, 80)
+    root = open_page(page, snapshot)
+    assert root.locator(".tll-lane").count() == 41
+    hold = root.locator(".tll-plot > .tlv-scroll")
+    assert hold.evaluate("n => n.scrollHeight <= n.clientHeight + 1")
+    lane = root.locator(".tll-lane").last.bounding_box()
+    assert lane and lane["height"] < 16
+    began, ended = snapshot["batches"][39]["spans"]["fetch"]
+    page.mouse.move(place(page, (began + ended) / 2, 0)[0], lane["y"] + lane["height"] / 2)
+    expect(root.locator(".tlv-details")).to_contain_text(f"39, seed {2**62 + 39}")
+
+
 def test_folding_keeps_the_shares(page: Page) -> None:
     """The height of what is folded is the share of the time, also where long stretches join in."""
     open_page(page, samples.loader())
@@ -277,21 +291,21 @@ def test_folding_keeps_the_shares(page: Page) -> None:
         const source = [...document.scripts].find((s) => s.type === 'module').textContent;
         const from = source.indexOf('const LANE'), to = source.indexOf('// A step curve');
         const lanePaths = new Function(
-            source.slice(from, to) + '; return [TimeAxis, lanePaths, LANE];')();
-        const [TimeAxis, draw, LANE] = lanePaths;
+            source.slice(from, to) + '; return [TimeAxis, lanePaths];')();
+        const [TimeAxis, draw] = lanePaths;
         const spans = [];
         for (let k = 0; k < 3000; k++) {
             spans.push(k * 10, k * 10 + 6, 0, k, k * 10 + 6, k * 10 + 8, 1, k);
         }
         spans.push(30000, 40000, 0, 1);
-        const out = draw(spans, 2, new TimeAxis(0, 40000, 904), 0);
+        const BAR = 18, out = draw(spans, 2, new TimeAxis(0, 40000, 904), 0, BAR);
         const area = (list) => list.join('').split('z').reduce((sum, d) => {
             const folded = d.match(/h([\\d.]+)v([\\d.]+)/);
             if (folded) return sum + folded[1] * folded[2];
             const wide = d.match(/M([\\d.]+) [\\d.]+H([\\d.]+)/);
-            return wide ? sum + (wide[2] - wide[1]) * LANE.bar : sum;
+            return wide ? sum + (wide[2] - wide[1]) * BAR : sum;
         }, 0);
-        return [0, 1].map((p) => (area(out.folded[p]) + area(out.wide[p])) / (800 * LANE.bar));
+        return [0, 1].map((p) => (area(out.folded[p]) + area(out.wide[p])) / (800 * BAR));
     }""")
     assert shares == pytest.approx([0.6 * 0.75 + 0.25, 0.2 * 0.75], rel=0.04)
 

@@ -5,9 +5,13 @@ Source: https://docs.pytorch.org/docs/2.13/multiprocessing.html
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
+import numpy as np
+
+from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.resizing import array_over, tensors_over
 from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage, origin_of
@@ -61,6 +65,16 @@ def share(s: Storage, owner: Tensor | None = None) -> Any:
     return segment
 
 
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+    """A tensor in memory that other processes see, with whatever is there. It has elements."""
+    segment = shared.allocate(math.prod(shape) * dtype.itemsize)
+    s = Storage(segment.array())
+    shared.adopt(s, segment)
+    t = wrap(s.bytes.view(dtype).reshape(shape))
+    t._s = s
+    return t
+
+
 def share_tensor(t: Tensor) -> None:
     """`t.share_memory_()`: nothing for a GPU's memory and for tensors without elements."""
     kind = t._k.device.type
@@ -70,4 +84,4 @@ def share_tensor(t: Tensor) -> None:
         share(storage_of(t), t)
 
 
-__all__ = ["is_shared", "share", "share_tensor"]
+__all__ = ["empty", "is_shared", "share", "share_tensor"]

@@ -212,7 +212,7 @@ class FakeTensorMode(TorchDispatchMode):
             strides = symbolic_strides(shape, strides, sizes)
             shape = tuple(sizes)
         a = MetaArray(shape, tensor._a.dtype, strides, tensor.storage_offset())
-        made = self.wrap(_plain(a, tensor.dtype), tensor.device)
+        made = self.wrap(plain(a, tensor.dtype), tensor.device)
         leaf(made, tensor.requires_grad)
         if tensor._is_param:
             made._is_param = True
@@ -367,7 +367,8 @@ def _meta_kind(dtype: dt.dtype) -> Any:
     return kind(dtype, META)
 
 
-def _plain(a: MetaArray, dtype: dt.dtype) -> Tensor:
+def plain(a: MetaArray, dtype: dt.dtype) -> Tensor:
+    """A meta tensor of a layout."""
     t = object.__new__(Tensor)
     t._a = a
     k = _meta_kind(dtype)
@@ -431,5 +432,6 @@ def _leaves(x: Any) -> list[Any]:
 
 __all__ = [
     "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
-    "UnsupportedFakeTensorException", "UnsupportedOperatorException", "symbolic_strides",
+    "UnsupportedFakeTensorException", "UnsupportedOperatorException", "plain",
+    "symbolic_strides",
 ]  # fmt: skip

@@ -76,18 +76,22 @@ class _Mode:
 _END = object()
 
 
+_new = object.__new__
+
+
 class no_grad(_Mode):
     """Record nothing inside."""
 
     __slots__ = ()
 
     def __new__(cls, orig_func: Any = None) -> Any:
-        m = object.__new__(cls)
-        return m if orig_func is None else m(orig_func)
+        if orig_func is None:
+            return _new(cls)
+        return _new(cls)(orig_func)
 
     def __enter__(self) -> None:
-        self._before = TLS.grad
-        if self._before:
+        before = self._before = TLS.grad
+        if before:
             TLS.grad = False
             NOGRAD.append(1)
 
@@ -103,8 +107,7 @@ class enable_grad(_Mode):
     __slots__ = ()
 
     def __new__(cls, orig_func: Any = None) -> Any:
-        m = object.__new__(cls)
-        return m if orig_func is None else m(orig_func)
+        return _new(cls) if orig_func is None else _new(cls)(orig_func)
 
     def __enter__(self) -> None:
         self._before = TLS.grad

@@ -23,7 +23,7 @@ RULES: dict[str, Callable[..., Any]] = {}  # declaration or name → rule, where
 # Linear in all tensors together that may carry a tangent: the operator itself on the tangents.
 LINEAR = frozenset(
     "neg sum mean cumsum flip roll rot90 cat stack index index_select gather take repeat "
-    "max_unpool tril triu trace clone _conj conj real imag _fft_r2c _fft_c2r _fft_c2c "
+    "max_unpool tril triu embedding trace clone _conj conj real imag _fft_r2c _fft_c2r _fft_c2c "
     "unfold_backward diag_embed col2im im2col pixel_shuffle reflection_pad1d reflection_pad2d "
     "reflection_pad3d replication_pad1d replication_pad2d replication_pad3d".split()
 )
@@ -118,6 +118,8 @@ def _logcumsumexp(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     (x, dim), t = primals, tangents[0]
     if x._a.ndim == 0:
         return t
+    if any(y._level or y.requires_grad for y in (x, t)):
+        return _logcumsumexp_whole(x, t, dim, result)
     if x._k.dtype.is_complex:
         top = aten.amax(aten.real(x), dim, True)
         weighted = aten.cumsum(aten.mul(aten.exp(aten.sub(x, top)), t), dim)
@@ -128,6 +130,33 @@ def _logcumsumexp(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
         return aten.exp(aten.sub(total, result))
 
     return aten.sub(part(aten.clamp(t, min=0)), part(aten.clamp(aten.neg(t), min=0)))
+
+
+@rule("_reversed_logcumsumexp")
+def _reversed_logcumsumexp(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
+    (x, dim), t = primals, tangents[0]
+    if x._a.ndim == 0:
+        return t
+    x, t, result = (aten.flip(y, (dim,)) for y in (x, t, result))
+    return aten.flip(_logcumsumexp(op, (x, dim), (t,), result), (dim,))
+
+
+def _logcumsumexp_whole(x: Any, t: Any, dim: int, result: Any) -> Any:
+    """The same with a matrix of all exp(xⱼ - resultᵢ), which can be differentiated again: where
+    sums run over positive and negative tangents apart, a tangent of 0 has no derivative."""
+    n = x._a.shape[dim]
+    x, t, result = (aten.movedim(y, dim, -1) for y in (x, t, result))
+    place = aten.arange(n, device=x.device)
+    after = aten.gt(aten.unsqueeze(place, 0), aten.unsqueeze(place, 1))
+    away = aten.sub(aten.unsqueeze(x, -2), aten.unsqueeze(result, -1))
+    weights = aten.masked_fill(aten.exp(aten.masked_fill(away, after, 0)), after, 0)
+    return aten.movedim(aten.sum(aten.mul(weights, aten.unsqueeze(t, -2)), (-1,)), -1, dim)
+
+
+@rule("nll_loss_forward", "nll_loss2d_forward")
+def _nll(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
+    """Linear in the log probabilities; the sum of the weights depends on none of them."""
+    return again(op, (tangents[0], *primals[1:]))[0], None
 
 
 @rule("std.correction", "std_mean.correction")

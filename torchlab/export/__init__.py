@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from torchlab.export import _decompositions as _decompositions
 from torchlab.export._export import export
+from torchlab.export._saving import load, save
 from torchlab.export.dynamic_shapes import Dim, ShapesCollection, dims
 from torchlab.export.exported_program import (
     ExportedProgram,
@@ -28,5 +29,7 @@ __all__ = [
     "ShapesCollection",
     "dims",
     "export",
+    "load",
     "register_dataclass",
+    "save",
 ]

@@ -11,7 +11,8 @@ from typing import Any
 from torchlab._dynamo.exc import UserError, UserErrorType
 from torchlab.export.dynamic_shapes import Dim, Symbols
 from torchlab.fx.experimental import _expressions as ex
-from torchlab.fx.experimental._expressions import INF, Expr, Symbol
+from torchlab.fx.experimental._expressions import Expr, Symbol
+from torchlab.fx.experimental._intervals import INF
 from torchlab.fx.experimental._shape_env import ShapeGuard
 from torchlab.fx.experimental.symbolic_shapes import ConstraintViolationError
 

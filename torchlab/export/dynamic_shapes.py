@@ -12,7 +12,8 @@ from typing import Any
 from torchlab._core.tensor import Tensor
 from torchlab._dynamo.exc import UserError, UserErrorType
 from torchlab.fx.experimental import _expressions as ex
-from torchlab.fx.experimental._expressions import INF, Expr, Symbol
+from torchlab.fx.experimental._expressions import Expr, Symbol
+from torchlab.fx.experimental._intervals import INF
 from torchlab.fx.experimental._shape_env import ShapeEnv
 from torchlab.fx.experimental._symbolic_numbers import of_expr
 from torchlab.fx.experimental.symbolic_shapes import ConstraintViolationError

@@ -279,11 +279,16 @@ def array_proto(a: np.ndarray, name: str) -> Any:
     return onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name)
 
 
+def class_name(t: Any) -> str:
+    """The full name of a module's class; a loaded program has the name alone."""
+    return t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}"
+
+
 def _describe(made: Any, origin: Node) -> None:
     """Where a node comes from, under PyTorch's keys."""
     stack = list((origin.meta.get("nn_module_stack") or {}).values())
     facts = {
-        "namespace": "/".join([*(f"{p}: {t.__module__}.{t.__qualname__}" for p, t in stack),
+        "namespace": "/".join([*(f"{p}: {class_name(t)}" for p, t in stack),
                                f"{origin.name}: {origin.target}"]),
         "pkg.torch.onnx.fx_node": origin.format_node() or "",
         "pkg.torch.onnx.stack_trace": origin.stack_trace or origin.meta.get("origin", ""),
@@ -293,4 +298,4 @@ def _describe(made: Any, origin: Node) -> None:
         entry.key, entry.value = key, str(value)
 
 
-__all__ = ["ELEMENT", "Builder", "array_proto", "element", "onnx", "simplified"]
+__all__ = ["ELEMENT", "Builder", "array_proto", "class_name", "element", "onnx", "simplified"]

@@ -23,7 +23,7 @@ from torchlab.export.graph_signature import InputKind, OutputKind
 from torchlab.fx.experimental._symbolic_numbers import SymFloat, SymInt
 from torchlab.fx.node import Node
 from torchlab.nn.module import Module
-from torchlab.onnx._builder import Builder, array_proto, element, onnx
+from torchlab.onnx._builder import Builder, array_proto, class_name, element, onnx
 from torchlab.onnx._program import ONNXProgram
 from torchlab.onnx.errors import OnnxExporterError, UnsupportedOperatorError, Untranslatable
 from torchlab.onnx.translations import find
@@ -196,9 +196,11 @@ def _missing(g: Builder, node: Node) -> bool:
 
 def _where(node: Node) -> str:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    place = f"in '{stack[-1][0]}', {stack[-1][1].__name__}" if stack and stack[-1][0] else (
-        f"in {stack[-1][1].__name__}" if stack else "in the program"
-    )  # fmt: skip
+    place = "in the program"
+    if stack:
+        path, cls = stack[-1]
+        name = class_name(cls).rpartition(".")[2]
+        place = f"in '{path}', {name}" if path else f"in {name}"
     return f"{place}, {node.meta.get('origin', 'line unknown')}"
 
 

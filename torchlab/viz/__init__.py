@@ -1,4 +1,5 @@
-"""The laboratory's pictures: the autograd graph, a recorded backward, strides, memory and fusion.
+"""The laboratory's pictures: the autograd graph, a recorded backward, strides, memory, fusion and
+data loading.
 
 Data flows one way: *recorders* listen to events, *snapshots* are plain data, *views* draw them as
 SVG, *widgets* show the drawing in a notebook. Importing this package loads none of the widget

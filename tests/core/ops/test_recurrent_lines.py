@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import torchlab as torch
 from torchlab._core.backends import onednn
+from torchlab._core.dispatch.registry import OPS
 from torchlab._core.ops import recurrent
 
 KINDS = ("LSTM", "GRU", "RNN")
@@ -256,3 +258,33 @@ def test_the_fast_extra_runs_what_it_can() -> None:
         assert ran(module, torch.float32, 4) == "_lstm_line"
     assert ran(made("LSTM", {"proj_size": 3}, torch.float32), torch.float32, 4) == "_lstm_line"
     assert ran(made("LSTM", {}, torch.float64), torch.float64, 4) == "_lstm_line"
+
+
+@pytest.mark.skipif(onednn.library() is None, reason="needs the extra `fast`")
+def test_a_graph_that_was_made_for_onednn_runs_without() -> None:
+    module = made("LSTM", {}, torch.float32)
+    x = inputs((4, 2, 5), torch.float32)
+    zeros = torch.zeros(2, 6)
+    weights = list(module.parameters())
+
+    def run() -> list[Any]:
+        r = OPS["_lstm_line_onednn"]["default"].core(x, zeros, zeros, *weights, False, True)
+        return [r[0], *torch.autograd.grad((r[0] * r[0]).sum(), [x, *weights])]
+
+    expected = run()
+    with without_onednn():
+        found = run()
+    same(found, expected, torch.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_networks_keep_the_kernel(kind: str) -> None:
+    for dtype in TOLERANCE:
+        module = made(kind, {"num_layers": 2, "bidirectional": True}, dtype)
+        x = inputs((4, 2, 5), dtype)
+        wanted = [x, *module.parameters()]
+        compiled = torch.compile(lambda v, m=module: (m(v)[0] ** 2).sum())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it would say so if it ran eagerly
+            found = torch.autograd.grad(compiled(x), wanted)
+        same([*found], [*torch.autograd.grad((module(x)[0] ** 2).sum(), wanted)], dtype)

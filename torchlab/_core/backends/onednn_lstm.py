@@ -200,15 +200,17 @@ def _bias(w: Any, b_ih: Any, b_hh: Any) -> Any:
 
 
 def forward(
-    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, backwards: bool, train: bool
-) -> tuple[Any, Any, Any, Any]:
-    """x (T, N, in) → (T, N, hidden), the last h and c, and the workspace, empty unless `train`."""
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, backwards: bool,
+    train: bool, room: int,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """x (T, N, in) → (T, N, hidden), the last h and c, and `room` bytes that begin with the
+    workspace, if `train`."""
     hidden = w_hh.shape[1]
     layer = _layer(x, hidden, backwards, train)
     x, h, c, w_ih, w_hh = map(np.ascontiguousarray, (x, h, c, w_ih, w_hh))
     y = np.empty((*x.shape[:2], hidden), x.dtype)
     last_h, last_c = np.empty(h.shape, x.dtype), np.empty(c.shape, x.dtype)
-    space = _aligned(layer.workspace)
+    space = _aligned(room)
     weights = layer.weights(layer.inputs, w_ih, w_hh)
     more = (space,) if train else ()
     layer.forward.run(x, h, c, *weights, _bias(w_hh, b_ih, b_hh), y, last_h, last_c, *more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from operator import index
+from operator import index as to_int
 from typing import Any, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
@@ -17,7 +17,7 @@ def prefix(op: str) -> str:
 
 def as_size(x: Any) -> int:
     """An integer of any kind as an int; a symbolic one (a `torch.SymInt`) stays what it is."""
-    return x if isinstance(x, int) and type(x) is not bool else index(x)
+    return x if isinstance(x, int) and type(x) is not bool else to_int(x)
 
 
 def numel(shape: Sequence[int]) -> int:

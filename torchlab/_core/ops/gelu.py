@@ -84,13 +84,12 @@ def gelu(xp: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
     if not result.flags.c_contiguous:
         result[...] = gelu.kernel(np, x, approximate)
         return result
+    if formula is _gelu_erf and x.dtype == np.float32:
+        return _in_pieces(_gelu_piece, result, x)
     source, target = x.reshape(-1), result.reshape(-1)
     for i in range(0, x.size, _BLOCK):  # all steps on a piece that stays in the cache
         piece, into = source[i : i + _BLOCK], target[i : i + _BLOCK]
-        if formula is _gelu_erf and x.dtype == np.float32:
-            _gelu_piece(piece, into)
-        else:
-            np.multiply(formula(np, piece), x.dtype.type(0.5), out=into)
+        np.multiply(formula(np, piece), x.dtype.type(0.5), out=into)
     return result
 
 
@@ -107,22 +106,57 @@ def _gelu_tanh(xp: Any, x: Any) -> Any:
     return t
 
 
-# The same R, so that gelu(x) = x · Φ(x) = x / (1 + exp(x·S(x²))).
-_S = tuple(-math.sqrt(2) * c / 2**k for c, k in zip(_ERF_R, range(6, -1, -1), strict=True))
+# The same R, so that gelu(x) = x · Φ(x) = x / (1 + exp(x·S(x²))). As arrays without dimensions,
+# which a ufunc takes half a microsecond faster than numbers.
+_S = tuple(
+    np.array(-math.sqrt(2) * c / 2**k, np.float32)
+    for c, k in zip(_ERF_R, range(6, -1, -1), strict=True)
+)
+_ONE, _HALF, _PEAK = (
+    np.array(v, np.float32) for v in (1.0, -0.5, 1 / math.sqrt(2 * math.pi))
+)  # φ(x) = _PEAK · exp(_HALF · x²)
 
 
-def _gelu_piece(x: Any, out: Any) -> None:
-    """gelu of a piece of float32, five passes fewer than through erf."""
-    t = x * x
-    r = t * np.float32(_S[0])
+def _inverse_phi(x: Any, t: Any, r: Any) -> None:
+    """t ← x², r ← 1 / Φ(x), of a piece of float32."""
+    np.multiply(x, x, out=t)
+    np.multiply(t, _S[0], out=r)
     for c in _S[1:-1]:
-        r += np.float32(c)
-        r *= t
-    r += np.float32(_S[-1])
-    r *= x
+        np.add(r, c, out=r)
+        np.multiply(r, t, out=r)
+    np.add(r, _S[-1], out=r)
+    np.multiply(r, x, out=r)
     np.exp(r, out=r)
-    r += np.float32(1)
+    np.add(r, _ONE, out=r)
+
+
+def _gelu_piece(out: Any, x: Any, t: Any, r: Any) -> None:
+    """gelu of a piece of float32, five passes fewer than through erf."""
+    _inverse_phi(x, t, r)
     np.divide(x, r, out=out)
+
+
+def _backward_piece(out: Any, x: Any, t: Any, r: Any, g: Any) -> None:
+    """The gradient of a piece of float32: g (Φ(x) + x φ(x))."""
+    _inverse_phi(x, t, r)
+    np.reciprocal(r, out=r)
+    np.multiply(t, _HALF, out=t)
+    np.exp(t, out=t)
+    np.multiply(t, _PEAK, out=t)
+    np.multiply(t, x, out=t)
+    np.add(r, t, out=r)
+    np.multiply(g, r, out=out)
+
+
+def _in_pieces(step: Any, out: Any, x: Any, *more: Any) -> Any:
+    """Fill `out` by pieces that stay in the cache, all steps on each; arrays are contiguous."""
+    room = np.empty((2, min(_BLOCK, x.size)), x.dtype)
+    target, source, *rest = (a.reshape(-1) for a in (out, x, *more))
+    for i in range(0, x.size, _BLOCK):
+        piece = source[i : i + _BLOCK]
+        t, r = room[:, : piece.size]
+        step(target[i : i + _BLOCK], piece, t, r, *(a[i : i + _BLOCK] for a in rest))
+    return out
 
 
 def _gelu_erf(xp: Any, x: Any) -> Any:
@@ -174,6 +208,17 @@ def gelu_curvature(g: Any, grad_output: Any, self: Any, approximate: str) -> Any
 )
 def gelu_backward(xp: Any, g: Any, x: Any, approximate: str = "none", out: Any = None) -> Any:
     """grad · gelu'(x)."""
+    if (
+        xp is np
+        and approximate == "none"
+        and out is None
+        and x.size > 256
+        and g.dtype == x.dtype == np.float32
+        and g.shape == x.shape
+        and g.flags.c_contiguous
+        and x.flags.c_contiguous
+    ):
+        return _in_pieces(_backward_piece, np.empty(x.shape, x.dtype), x, g)
     one = x.dtype.type
     x2 = x * x
     if _approximation(approximate):

@@ -72,7 +72,13 @@ def _kernel(
 ) -> tuple[Any, State]:
     given = (x, *state, *(weights if kind == "lstm" else weights[:4]))
     keep = recorded(given)
-    if kind == "lstm" and not sizes and weights[4] is None and x._a.shape[0] > 1 and onednn.fits(x._a):
+    if (
+        kind == "lstm"
+        and not sizes
+        and weights[4] is None
+        and x._a.shape[0] > 1
+        and onednn.fits(x._a)
+    ):
         r = aten._lstm_line_onednn(*given[:-1], backwards, keep)
     else:
         r = _KERNELS[kind](*given, sizes, backwards, keep)

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchlab.fx.experimental import _expressions as ex
-from torchlab.fx.experimental._expressions import INF, Expr, Range, Symbol
+from torchlab.fx.experimental import _intervals as intervals
+from torchlab.fx.experimental._expressions import Expr, Symbol
+from torchlab.fx.experimental._intervals import INF, Range
 from torchlab.fx.proxy import caller
 
 
@@ -143,8 +145,8 @@ class ShapeEnv:
         kind = relation.kind
         if kind == "ge" and e.terms.get(()) == -1 and _whole(e):
             e, kind = e + ex.number(1), "gt"  # of whole numbers the same, and factors may cancel
-        e = ex.common_factor(e, self.var_to_range)
-        low, high = ex.range_of(e, self.var_to_range)
+        e = intervals.common_factor(e, self.var_to_range)
+        low, high = intervals.range_of(e, self.var_to_range)
         found: bool | None = None
         if kind in ("eq", "ne"):
             if low > 0 or high < 0 or self._misses_zero(e):
@@ -164,7 +166,7 @@ class ShapeEnv:
         rest = [c for m, c in e.terms.items() if m]
         if not _whole(e) or not rest or type(constant) is not int:
             return False
-        divisor = ex._content(Expr({m: c for m, c in e.terms.items() if m}))
+        divisor = ex.content(Expr({m: c for m, c in e.terms.items() if m}))
         return constant % divisor != 0
 
     def evaluate(self, relation: Relation) -> bool:
@@ -172,7 +174,7 @@ class ShapeEnv:
         found = self.static(relation)
         if found is not None:
             return found
-        e = ex.common_factor(self.simplify(relation.expr), self.var_to_range)
+        e = intervals.common_factor(self.simplify(relation.expr), self.var_to_range)
         asked = _canonical(Relation(relation.kind, e))
         truth = asked.holds(self.var_to_val)
         self._learn(asked if truth else asked.negated())

@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from torchlab._core import dtype as dt
-from torchlab.fx.experimental import _expressions as ex
+from torchlab.fx.experimental._intervals import range_of
 from torchlab.fx.experimental._symbolic_numbers import SymFloat, sym_max, sym_min
 from torchlab.fx.node import Node
 from torchlab.onnx._builder import Builder
@@ -64,20 +64,21 @@ def _may_be_negative(x: Any) -> bool:
     if not isinstance(x, Node):
         return bool(x < 0)
     inner = x.meta["val"].node
-    return ex.range_of(inner.expr, inner.shape_env.var_to_range)[0] < 0
+    return range_of(inner.expr, inner.shape_env.var_to_range)[0] < 0
 
 
-def _rounding(fn: Any, kind: str | None) -> None:
+def _rounding(fn: Any, kind: str) -> None:
     @translates(fn)
     def translate(g: Builder, node: Node, a: Any) -> None:
         if not _is_float(a):
             raise Untranslatable(f"{fn.__name__} of what is no float")
-        value = g.vector(a) if kind is None else g.op(kind, g.vector(a))
+        value = g.op(kind, g.vector(a)) if kind else g.vector(a)
         g.vectors[node] = g.cast(value, dt.float64, dt.int64)
 
 
-for _fn, _kind in ((math.trunc, None), (math.ceil, "Ceil"), (math.floor, "Floor")):
-    _rounding(_fn, _kind)
+_rounding(math.trunc, "")
+_rounding(math.ceil, "Ceil")
+_rounding(math.floor, "Floor")
 
 
 __all__ = ["floordiv", "sym_size"]

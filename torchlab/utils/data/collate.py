@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core import sharing
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
 
 _TEXT = (str, bytes)
@@ -50,6 +52,28 @@ def _like(original: Any, values: Any) -> Any:
         return values
 
 
+into_shared_memory = False
+"""Set in a loader's workers: batches are put together where the loader sees them."""
+
+
+def _stack(batch: list[Tensor]) -> Tensor:
+    if into_shared_memory:
+        first = batch[0]._a
+        plain = all(
+            type(t) is Tensor
+            and t._k.fast
+            and edge_of(t) is None
+            and t._a.shape == first.shape
+            and t._a.dtype == first.dtype
+            for t in batch
+        )
+        if plain and first.size:
+            out = sharing.empty((len(batch), *first.shape), first.dtype)
+            np.stack([t._a for t in batch], out=out._a)
+            return out
+    return aten.stack(batch, 0)
+
+
 def default_collate(batch: Any) -> Any:
     """A batch of samples as tensors with one dimension more: samples are tensors, arrays, numbers,
     text (kept), or mappings and sequences of these, which are collated entry by entry.
@@ -58,10 +82,10 @@ def default_collate(batch: Any) -> Any:
     """
     first = batch[0]
     if isinstance(first, Tensor):
-        return aten.stack(list(batch), 0)
+        return _stack(list(batch))
     if isinstance(first, np.ndarray) and first.ndim:
         _no_text(first)
-        return aten.stack([aten.as_tensor(b) for b in batch], 0)
+        return _stack([aten.as_tensor(b) for b in batch])
     if isinstance(first, (np.ndarray, np.generic)):
         _no_text(first)
         return aten.as_tensor(np.array(batch))

@@ -27,7 +27,7 @@ import numpy as np
 
 from torchlab._core import threads
 from torchlab._core.generator import Generator, default_generator
-from torchlab.utils.data import graph_settings
+from torchlab.utils.data import collate, graph_settings
 from torchlab.utils.data.channel import Channel, Message
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from torchlab.utils.data.fetch import FromMap, FromStream, phases
@@ -255,6 +255,7 @@ def work(task: Work, channel: Channel, inherited: list[Channel]) -> None:
     failure = None
     try:
         threads.set_num_threads(1)
+        collate.into_shared_memory = sys.platform != "win32"
         task.seed()
         _info = task.info()
         if isinstance(task.dataset, (IterDataPipe, MapDataPipe)):

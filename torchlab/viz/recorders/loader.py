@@ -289,7 +289,9 @@ class LoaderRecorder(LiveRecorder):
         return self.loading.explain()
 
     def show(self) -> None:
-        """Display the panel, and beside it a static picture for viewers without widgets."""
+        """Display the panel, and beside it a static picture for viewers without widgets. While it
+        records, drawing takes up to a fifth of the time of this process; the figures leave out what
+        they can of it."""
         super().show()  # returns the widget: a cell that ends here would display it twice
 
 

@@ -1,6 +1,9 @@
 // Lanes of work over time: pixels and times, and stretches narrower than a pixel drawn together.
 
-const LANE = { label: 104, row: 30, bar: 18, strip: 4, queue: 46, top: 22, bin: 2 };
+const LANE = { label: 104, queue: 46, top: 22, bin: 2 };
+
+// The heights of a lane; with many workers they are low, so that the axis stays in view.
+const laneSizes = (rows) => (rows <= 16 ? { row: 30, bar: 18, strip: 4 } : rows <= 32 ? { row: 20, bar: 11, strip: 3 } : { row: 15, bar: 9, strip: 2 });
 
 class TimeAxis {
   constructor(from, to, width) {
@@ -35,7 +38,7 @@ function timeText(us) {
 
 // Path data for each phase of a lane. `spans`: began, ended, phase, batch, … ; later ones lie above. Where several
 // lie in two pixels, narrower than one, a column instead: in it every phase is as high as its share of the time.
-function lanePaths(spans, count, axis, y) {
+function lanePaths(spans, count, axis, y, bar) {
   const paths = Array.from({ length: count }, () => []), bins = new Map(), B = LANE.bin;
   const shown = [], narrow = new Map();
   for (let k = 0; k < spans.length; k += 4) {
@@ -51,7 +54,7 @@ function lanePaths(spans, count, axis, y) {
     const own = x1 - x0 < 1 ? bins.get(Math.floor((x0 + x1) / 2 / B)) : null;
     if (own) { own[phase] += x1 - x0; continue; }
     let from = x0;
-    const rect = (to) => { if (to > from) paths[phase].push(`M${from.toFixed(1)} ${y}H${to.toFixed(1)}v${LANE.bar}H${from.toFixed(1)}z`); };
+    const rect = (to) => { if (to > from) paths[phase].push(`M${from.toFixed(1)} ${y}H${to.toFixed(1)}v${bar}H${from.toFixed(1)}z`); };
     if (bins.size) for (let at = Math.floor(x0 / B); at <= Math.floor(x1 / B); at++) {
       const bin = bins.get(at);
       if (!bin) continue;
@@ -66,9 +69,9 @@ function lanePaths(spans, count, axis, y) {
     let whole = 0;
     for (const part of bin) whole += part;
     whole = Math.max(B, whole);
-    let foot = y + LANE.bar;
+    let foot = y + bar;
     for (let p = 0; p < count; p++) {
-      const height = (LANE.bar * bin[p]) / whole;
+      const height = (bar * bin[p]) / whole;
       if (height < 0.2) continue;
       foot -= height;
       folded[p].push(`M${at * B} ${foot.toFixed(1)}h${B}v${height.toFixed(1)}h-${B}z`);

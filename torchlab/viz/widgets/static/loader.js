@@ -9,7 +9,6 @@ class LoaderPanel {
     this.view = null; // [from, to] in microseconds; null: everything
     this.pinned = null; // the batch that was chosen, by its place
     this.hovered = null;
-    this.lane = 0; // where the keys are
     this.drag = null;
     const root = this.root = element("div", "tlviz tlviz-live tll");
     root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys stay out while the focus is here
@@ -289,17 +288,18 @@ class LoaderPanel {
     let y = LANE.top;
     this.rows = [];
     this.bins = 0;
+    const sizes = this.lane = laneSizes(data.rows.length);
     for (const row of data.rows) {
       const isShown = row.id === this.shownLane;
       const g = svgElement("g", { class: `part tll-lane${isShown ? " tlv-sel" : ""}`, "data-id": row.id, tabindex: "0", role: "button", "aria-label": `${row.label}: show its figures` });
-      g.append(svgElement("rect", { class: "shape", x: 1, y: y - 3, width: LANE.label - 10, height: LANE.bar + 6, rx: 4 }));
+      g.append(svgElement("rect", { class: "shape", x: 1, y: y - 2.5, width: LANE.label - 10, height: sizes.bar + 5, rx: 4 }));
       const label = row.label.length > 13 ? `${row.label.slice(0, 12)}…` : row.label;
-      const words = svgElement("text", { x: 7, y: y + 13, class: "tll-label" }, label);
+      const words = svgElement("text", { x: 7, y: y + sizes.bar / 2 + 4, class: "tll-label" }, label);
       if (label !== row.label) words.append(svgElement("title", {}, row.label));
       g.append(words);
       layer.append(g);
-      clean("rect", { class: "tll-track", x: LANE.label, y, width: W - LANE.label, height: LANE.bar });
-      const drawn = lanePaths(row.spans, data.phases.length, axis, y);
+      clean("rect", { class: "tll-track", x: LANE.label, y, width: W - LANE.label, height: sizes.bar });
+      const drawn = lanePaths(row.spans, data.phases.length, axis, y, sizes.bar);
       this.bins += drawn.bins;
       for (const kind of ["wide", "folded"]) {
         // the loop's own steps lie below what interrupts them
@@ -311,12 +311,12 @@ class LoaderPanel {
         for (let k = 0; k < row.ready.length; k += 4) {
           if (Number(row.ready[k + 2]) !== held || row.ready[k + 1] <= from || row.ready[k] >= to) continue;
           const x0 = axis.clipped(row.ready[k]), x1 = Math.max(x0 + 0.5, axis.clipped(row.ready[k + 1]));
-          d.push(`M${x0.toFixed(1)} ${y + LANE.bar + 2}H${x1.toFixed(1)}v${LANE.strip}H${x0.toFixed(1)}z`);
+          d.push(`M${x0.toFixed(1)} ${y + sizes.bar + 2}H${x1.toFixed(1)}v${sizes.strip}H${x0.toFixed(1)}z`);
         }
         if (d.length) clean("path", { d: d.join(""), fill: `var(--tl-${held ? "warn" : "reserved"})`, class: held ? "tll-held" : "tll-ready" });
       }
       this.rows.push({ y, row });
-      y += LANE.row;
+      y += sizes.row;
     }
     this.foot = y;
     if (data.rows.length > 1) {
@@ -438,9 +438,9 @@ class LoaderPanel {
 
   hit({ t, y }) {
     const slack = 3 / this.axis.scale;
-    const place = this.rows.find((r) => y >= r.y - 4 && y < r.y + LANE.row - 4);
+    const place = this.rows.find((r) => y >= r.y - 4 && y < r.y + this.lane.row - 4);
     if (!place) return { batch: -1, phase: -1, ready: this.readyAt(t) };
-    if (y >= place.y + LANE.bar + 1 && place.row.ready.length) {
+    if (y >= place.y + this.lane.bar + 1 && place.row.ready.length) {
       const k = spanAt(place.row.ready, t, slack);
       if (k >= 0) return { batch: place.row.ready[k + 3], phase: -1, ready: null };
     }
@@ -492,7 +492,7 @@ class LoaderPanel {
     const batch = this.hovered && this.hovered.batch >= 0 ? this.hovered.batch : this.pinned;
     const nodes = [];
     if (batch !== null) for (const { y, row } of this.rows) {
-      for (const [list, top, height, least] of [[row.spans, y, LANE.bar, 3], [row.ready, y + LANE.bar + 1, LANE.strip + 2, 3]]) {
+      for (const [list, top, height, least] of [[row.spans, y, this.lane.bar, 3], [row.ready, y + this.lane.bar + 1, this.lane.strip + 2, 3]]) {
         for (let k = 0; k < list.length; k += 4) {
           if (list[k + 3] !== batch || list[k + 1] <= this.axis.from || list[k] >= this.axis.to) continue;
           if (list === row.spans && this.data.phases[list[k + 2]] === "idle") continue;

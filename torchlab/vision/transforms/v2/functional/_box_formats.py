@@ -73,10 +73,10 @@ def _xywhr_to_corners(b: Tensor) -> Tensor:
 
 
 def _corners_to_xywhr(b: Tensor) -> Tensor:
-    ux, uy = b[..., 2] - b[..., 0], b[..., 3] - b[..., 1]
+    ux, up = b[..., 2] - b[..., 0], b[..., 1] - b[..., 3]
     lx, ly = b[..., 4] - b[..., 2], b[..., 5] - b[..., 3]
-    angle = aten.rad2deg(aten.atan2(-uy, ux))
-    w, h = aten.sqrt(ux**2 + uy**2), aten.sqrt(lx**2 + ly**2)
+    angle = aten.rad2deg(aten.atan2(up, ux))
+    w, h = aten.sqrt(ux**2 + up**2), aten.sqrt(lx**2 + ly**2)
     return aten.stack((b[..., 0], b[..., 1], w, h, angle), -1)
 
 

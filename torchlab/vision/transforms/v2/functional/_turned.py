@@ -20,27 +20,45 @@ from torchlab._core.tensor import Tensor
 
 def to_rectangles(corners: Tensor) -> Tensor:
     """Parallelograms (N, 8) as rectangles with the same longer diagonal and the same direction of
-    the first side."""
+    the longer side.
+
+    Boxes that are turned clockwise by 90 to 180 degrees keep the diagonal from the first corner,
+    the longer one or not: so does torchvision.
+    """
     p = aten.reshape(corners, (-1, 4, 2))
     first, second = p[:, 2] - p[:, 0], p[:, 3] - p[:, 1]
-    keeps_first = aten.unsqueeze((first**2).sum(-1) >= (second**2).sum(-1), -1)
-    side = p[:, 1] - p[:, 0]
-    # The diagonal's part along the side is the new side: from a corner that stays.
-    along = side / (side**2).sum(-1, keepdim=True)
-    part_first = (first * along).sum(-1, keepdim=True) * side
-    part_second = -(second * along).sum(-1, keepdim=True) * side
-    one = aten.where(keeps_first, p[:, 0], p[:, 1] - part_second)
-    two = aten.where(keeps_first, p[:, 0] + part_first, p[:, 1])
-    three = aten.where(keeps_first, p[:, 2], p[:, 3] + part_second)
-    four = aten.where(keeps_first, p[:, 2] - part_first, p[:, 3])
-    return aten.cat((one, two, three, four), -1)
+    upper, right = p[:, 1] - p[:, 0], p[:, 2] - p[:, 1]
+    turned_back = (upper[:, 1] > 0) & (right[:, 1] <= 0)
+    keeps_first = (_dot(first, first) >= _dot(second, second)) | turned_back
+    keeps_upper = (_dot(upper, upper) >= _dot(right, right))[:, None]
+    side = aten.where(keeps_upper, upper, right)
+    along = side / aten.clamp(_dot(side, side)[:, None], min=1e-12)
+    # From a corner that stays, the diagonal's part along the side leads to a new corner.
+    diagonal = aten.where(keeps_first[:, None], first, second)
+    start = aten.where(keeps_first[:, None], p[:, 0], p[:, 1])
+    end = start + diagonal
+    near = start + _dot(diagonal, along)[:, None] * side
+    far = start + end - near
+    # Of the two new corners, `near` is the next one after `start` if the side leads there.
+    follows = (keeps_upper[:, 0] == keeps_first)[:, None]
+    next_one, last = aten.where(follows, near, far), aten.where(follows, far, near)
+    kept = aten.stack((start, next_one, end, last), 1)
+    other = aten.stack((last, start, next_one, end), 1)
+    return aten.reshape(aten.where(keeps_first[:, None, None], kept, other), (-1, 8))
 
 
 def cut_turned(corners: Tensor, canvas_size: tuple[int, int], mode: str) -> Tensor:
     """Turned boxes (N, 8) cut to the canvas, "soft" or "hard"."""
     p = aten.reshape(corners, (-1, 4, 2))
-    out = _soft(p, canvas_size) if mode == "soft" else _hard(p, canvas_size)
-    return aten.reshape(out, (-1, 8))
+    a, b, inside = _common(p, canvas_size)
+    out = _around(p, a, b, inside)
+    if mode == "hard":
+        # What lies along the borders has no corner that reaches farther than its neighbour.
+        level = _directions(p)[0].abs().amin(-1) < 1e-5
+        out = aten.where(level[:, None, None], out, _hard(p, canvas_size))
+    # What lies outside altogether shrinks to one point of the border.
+    nowhere = aten.tensor([0, canvas_size[0]], dtype=p.dtype, device=p.device)
+    return aten.reshape(aten.where(inside.any(1)[:, None, None], out, nowhere), (-1, 8))
 
 
 def _directions(p: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,11 +73,14 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum(-1)
 
 
-def _soft(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
+def _common(p: Tensor, canvas_size: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Points that have the corners of what box and canvas have in common among them, as distances
+    (N, 24) along the box's two directions, and which of them lie in both.
+
+    Such corners are where sides cross borders, and among the corners of both.
+    """
     height, width = canvas_size
     u, v = _directions(p)
-    # What box and canvas have in common has its corners where sides cross borders, and among the
-    # corners of both.
     ends = aten.tensor(
         [[0, 0], [width, 0], [width, height], [0, height]], dtype=p.dtype, device=p.device
     )
@@ -81,12 +102,18 @@ def _soft(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
     inside = (a >= -slack) & (a <= w + slack) & (b >= -slack) & (b <= h + slack)
     inside = inside & (x >= -slack) & (x <= width + slack)
     inside = inside & (y >= -slack) & (y <= height + slack)
+    return a, b, inside
+
+
+def _around(p: Tensor, a: Tensor, b: Tensor, inside: Tensor) -> Tensor:
+    """The smallest box in the directions of `p` around points."""
+    u, v = _directions(p)
     least = [aten.where(inside, c, aten.full_like(c, math.inf)).amin(1) for c in (a, b)]
     most = [aten.where(inside, c, aten.full_like(c, -math.inf)).amax(1) for c in (a, b)]
     parts = []
     for s, t in ((least[0], least[1]), (most[0], least[1]), (most[0], most[1]), (least[0], most[1])):
         parts.append(p[:, 0] + s[:, None] * u + t[:, None] * v)
-    return aten.where(inside.any(1)[:, None, None], aten.stack(parts, 1), p)
+    return aten.stack(parts, 1)
 
 
 def _hard(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
@@ -100,6 +127,25 @@ def _hard(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
     return p
 
 
+def _piece(p: Tensor) -> tuple[Tensor, Tensor]:
+    """From where to where (y, y) the line x = 0 lies in boxes whose first corner is the leftmost
+    one."""
+
+    def crossing(i: int, j: int) -> Tensor:
+        way = p[:, j, 0] - p[:, i, 0]
+        way = aten.where(way == 0, aten.ones_like(way), way)
+        return p[:, i, 1] - p[:, i, 0] / way * (p[:, j, 1] - p[:, i, 1])
+
+    out = p[..., 0] < 0
+    one = aten.where(
+        out[:, 1], aten.where(out[:, 2], crossing(2, 3), crossing(1, 2)), crossing(0, 1)
+    )
+    other = aten.where(
+        out[:, 3], aten.where(out[:, 2], crossing(2, 1), crossing(3, 2)), crossing(0, 3)
+    )
+    return aten.minimum(one, other), aten.maximum(one, other)
+
+
 def _hard_left(p: Tensor, before: Tensor, height: int, width: int) -> Tensor:
     lowest = p[..., 0].amin(1, keepdim=True)
     y = aten.where(p[..., 0] <= lowest, p[..., 1], aten.full_like(p[..., 1], math.inf))
@@ -109,21 +155,11 @@ def _hard_left(p: Tensor, before: Tensor, height: int, width: int) -> Tensor:
     q, old = aten.gather(p, 1, turn), aten.gather(before, 1, turn)
     u, v = _directions(q)
 
-    def crossing(i: int, j: int) -> Tensor:
-        way = q[:, j, 0] - q[:, i, 0]
-        way = aten.where(way == 0, aten.ones_like(way), way)
-        return q[:, i, 1] - q[:, i, 0] / way * (q[:, j, 1] - q[:, i, 1])
-
-    out = q[..., 0] < 0
-    upper = aten.where(
-        out[:, 1], aten.where(out[:, 2], crossing(2, 3), crossing(1, 2)), crossing(0, 1)
-    )
-    lower = aten.where(
-        out[:, 3], aten.where(out[:, 2], crossing(2, 1), crossing(3, 2)), crossing(0, 3)
-    )
-    upper, lower = aten.minimum(upper, lower), aten.maximum(upper, lower)
-    inner = aten.clamp(upper, min=0) + aten.clamp(lower, max=height)
-    middle = aten.where(lower < 0, lower, aten.where(upper > height, upper, inner / 2))
+    upper, lower = _piece(q)
+    # In the image, unless the box never came so far.
+    upper = aten.minimum(aten.clamp(upper, min=0), _piece(old)[1])
+    lower = aten.maximum(aten.clamp(lower, max=height), upper)
+    middle = (upper + lower) / 2
     corner = aten.stack((aten.zeros_like(middle), middle), -1)
 
     # In the box's own directions, from the new corner.
@@ -137,6 +173,7 @@ def _hard_left(p: Tensor, before: Tensor, height: int, width: int) -> Tensor:
 
     w, h = reach(q[:, 1], u), reach(q[:, 3], v)
     most_w = aten.minimum(room(middle, -u[:, 1]), room(width - h * v[:, 0], u[:, 0]))
+    most_w = aten.maximum(w, most_w)
     most_h = aten.minimum(
         room(height - middle, v[:, 1]), room(width - most_w * u[:, 0], v[:, 0])
     )
