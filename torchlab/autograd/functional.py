@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchlab._core.dispatch import batches
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.autograd import api, forward_ad
 from torchlab.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
+from torchlab.autograd.unit_vectors import mapped_rows, unit_vectors
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -104,6 +104,12 @@ def _vector_of_one(inputs: Tensors, many: bool) -> Tensors:
             " Tensor with a single element."
         )
     return (aten.ones_like(inputs[0]),)
+
+
+def _vector_or_one(v: Given, like: Tensors, many: bool, create_graph: bool, name: str) -> Tensors:
+    if v is None:
+        return _vector_of_one(like, many)
+    return _vector(v, like, many, create_graph, name)
 
 
 # ---- gradients ----------------------------------------------------------------------------------
@@ -219,11 +225,7 @@ def jvp(
     with enable_grad():
         many, given = _as_tuple(inputs, "inputs", "jvp")
         leaves = _fresh(given, create_graph)
-        vectors = (
-            _vector(v, leaves, many, create_graph, "jvp")
-            if v is not None
-            else _vector_of_one(leaves, many)
-        )
+        vectors = _vector_or_one(v, leaves, many, create_graph, "jvp")
         many_out, outputs = _call(func, leaves, "jvp")
         _need_history(outputs, strict, _no_history)
         u = _zeros(outputs)
@@ -241,6 +243,20 @@ _no_transpose = (
 )
 
 
+def _with_gradient(
+    func: Callable[..., Any], inputs: Given, v: Given, create_graph: bool, strict: bool, name: str
+) -> tuple[bool, Tensors, Tensors, Any, Tensors]:
+    """What products with a Hessian begin with: whether there are many inputs, their stand-ins, the
+    vectors, the function's single number and its gradient."""
+    many, given = _as_tuple(inputs, "inputs", name)
+    leaves = _fresh(given, create_graph)
+    vectors = _vector_or_one(v, leaves, many, create_graph, name)
+    output = _scalar(func, leaves, strict, name)
+    gradient = _grad((output,), leaves, None, create_graph=True)
+    _need_history(gradient, strict, _linear)
+    return many, leaves, vectors, output, gradient
+
+
 def vhp(
     func: Callable[..., Any],
     inputs: Given,
@@ -250,16 +266,9 @@ def vhp(
 ) -> tuple[Given, Given]:
     """`func(*inputs)`, a single number, and vᵀ·H: one backward through the gradient."""
     with enable_grad():
-        many, given = _as_tuple(inputs, "inputs", "vhp")
-        leaves = _fresh(given, create_graph)
-        vectors = (
-            _vector(v, leaves, many, create_graph, "vhp")
-            if v is not None
-            else _vector_of_one(leaves, many)
+        many, leaves, vectors, output, gradient = _with_gradient(
+            func, inputs, v, create_graph, strict, "vhp"
         )
-        output = _scalar(func, leaves, strict, "vhp")
-        gradient = _grad((output,), leaves, None, create_graph=True)
-        _need_history(gradient, strict, _linear)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(gradient, leaves, vectors, create_graph=create_graph)
         product = _filled(found, leaves, strict, create_graph, _no_second, "hessian")
@@ -279,16 +288,9 @@ def hvp(
     """`func(*inputs)`, a single number, and H·v, by running backward once more than `vhp`. The
     Hessian of a twice continuously differentiable function is symmetric; then `vhp` is faster."""
     with enable_grad():
-        many, given = _as_tuple(inputs, "inputs", "hvp")
-        leaves = _fresh(given, create_graph)
-        vectors = (
-            _vector(v, leaves, many, create_graph, "hvp")
-            if v is not None
-            else _vector_of_one(leaves, many)
+        many, leaves, vectors, output, gradient = _with_gradient(
+            func, inputs, v, create_graph, strict, "hvp"
         )
-        output = _scalar(func, leaves, strict, "hvp")
-        gradient = _grad((output,), leaves, None, create_graph=True)
-        _need_history(gradient, strict, _linear)
         u = _zeros(leaves)
         second = _grad(gradient, leaves, u, create_graph=True)
         _need_history(second, strict, _linear)
@@ -374,45 +376,14 @@ def _rows(i: int, output: Any, leaves: Tensors, create_graph: bool, strict: bool
     )
 
 
-def _basis(tensors: Tensors) -> Tensors:
-    """For every tensor all unit vectors of all tensors together: (n, *shape), n elements in all."""
-    sizes = [t.numel() for t in tensors]
-    n, start, found = sum(sizes), 0, []
-    for t, size in zip(tensors, sizes, strict=True):
-        block = aten.zeros(n, size, dtype=t.dtype, device=t.device)
-        block[start : start + size].fill_diagonal_(1)
-        found.append(block.view((n, *t.shape)))
-        start += size
-    return tuple(found)
-
-
-def _mapped(fn: Callable[..., Tensors], vectors: Tensors) -> Tensors:
-    """`fn` of each row of the vectors, with all rows at once (as `torch.func.vmap`); what it gives
-    has the rows in front. None stays None."""
-    n = len(vectors[0])
-    level = batches.enter(n, "error")
-    try:
-        found = fn(*(batches.batched(v, 0, level) for v in vectors))
-        return tuple(None if x is None else _rows_of(x, n, level) for x in found)
-    finally:
-        batches.leave()
-
-
-def _rows_of(x: Any, n: int, level: int) -> Tensor:
-    inner, dim = (x.value, x.bdim) if x._level == level else (x, None)
-    if dim is None:  # the same for all rows
-        return aten.expand(aten.unsqueeze(inner, 0), (n, *inner.shape))  # type: ignore[return-value]
-    return aten.movedim(inner, dim, 0)  # type: ignore[return-value]
-
-
 def _all_rows(outputs: Tensors, leaves: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
-    vectors = _basis(outputs)
+    vectors = unit_vectors(outputs)
     n = sum(o.numel() for o in outputs)
 
     def row(*v: Any) -> Tensors:
         return _grad(outputs, leaves, v, retain_graph=True, create_graph=create_graph)
 
-    grads = _mapped(row, vectors)
+    grads = mapped_rows(row, vectors)
     sizes = [o.numel() for o in outputs]
     blocks = []
     for g, x in zip(grads, leaves, strict=True):
@@ -430,15 +401,15 @@ def _forward_jacobian(
     """By columns: the tangents that every unit vector of the inputs brings. Inputs that require a
     gradient keep their history, and so does the result."""
     where = "torch.autograd.functional.jacobian"
-    if strict:
-        raise RuntimeError(
-            f'{where}: `strict=True` and `strategy="forward-mode"` are not supported together'
-            ' (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
-        )
     if create_graph:
         raise NotImplementedError(
             f'{where}: `create_graph=True` and `strategy="forward-mode"` are not supported together'
             ' (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
+    if strict:
+        raise RuntimeError(
+            f'{where}: `strict=True` and `strategy="forward-mode"` are not supported together'
+            ' (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
         )
     if not vectorize:
         raise NotImplementedError(
@@ -458,7 +429,7 @@ def _forward_jacobian(
         return tuple(t for _, t in parts)
 
     with forward_ad.dual_level():
-        tangents = _mapped(column, _basis(given))
+        tangents = mapped_rows(column, unit_vectors(given))
     keep = any(x.requires_grad for x in given)
     sizes = [x.numel() for x in given]
     found = []

@@ -5,9 +5,10 @@ Source: https://docs.pytorch.org/docs/2.13/autograd.html#autograd-graph
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchlab._core.dispatch.writes import wrote
@@ -148,6 +149,47 @@ def register_multi_grad_hook(
     return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
 
 
+class _Regions(threading.local):
+    """The memory budgets of the regions that this thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.budgets: list[float] = []
+
+
+REGIONS = _Regions()
+tracing: list[Callable[[], bool]] = []  # torchlab.compiler.api: whether a capture is running
+
+
+def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
+    """Within `torch.compile`: how much of what backward needs of the operators inside is kept; the
+    rest is computed again in backward.
+
+    budget: from 0.0 (nothing but the graph's inputs and outputs) to 1.0 (everything, as without
+    this). It must be around all operators of a graph, which otherwise raises RuntimeError, as it
+    does outside of `torch.compile`.
+    """
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    if not any(ask() for ask in tracing):
+        raise RuntimeError(
+            f"{name} can only be used inside a torch.compile region; it has no effect in eager"
+            " mode."
+        )
+    return _region(float(budget))
+
+
+@contextlib.contextmanager
+def _region(budget: float) -> Iterator[None]:
+    REGIONS.budgets.append(budget)
+    try:
+        yield
+    finally:
+        REGIONS.budgets.pop()
+
+
 _streams = {"warn": True, "override": False}
 
 
@@ -171,6 +213,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",

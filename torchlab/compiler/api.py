@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchlab.autograd.graph import tracing
 from torchlab.compiler.backends import check_backend
 from torchlab.compiler.capture import STATE
 from torchlab.compiler.function import COMPILED, CompiledFunction
@@ -97,6 +98,9 @@ def reset() -> None:
 def is_compiling() -> bool:
     """Whether this thread is inside a capture."""
     return STATE.capturing > 0
+
+
+tracing.append(is_compiling)
 
 
 def is_dynamo_compiling() -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from torchlab._core import events
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
+from torchlab.compiler.aot import BudgetError
 from torchlab.compiler.backends import build
 from torchlab.compiler.capture import Break, Guards, Segment, arguments_key, capture, environment
 from torchlab.fx.graph import Graph
@@ -129,7 +130,7 @@ class CompiledFunction:
         try:
             call, programs = _uncast(build)(captured, self.backend, self.options)
         except Exception as error:
-            if callable(self.backend):
+            if callable(self.backend) or isinstance(error, BudgetError):
                 raise
             raise Break(
                 f"the graph could not be compiled: {type(error).__name__}: {error}", ""

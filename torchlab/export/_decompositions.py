@@ -17,6 +17,7 @@ from torchlab.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
     InputKind,
+    InputSpec,
     OutputKind,
     OutputSpec,
     SymFloatArgument,
@@ -59,6 +60,27 @@ class _Tracer(PythonKeyTracer):
         self.root = Module()
         self.graph = Graph(tracer_cls=PythonKeyTracer)
         self.source: Node | None = None
+        self.mode: FakeTensorMode | None = None
+        self.first_user: Node | None = None
+        self.constants_made: list[tuple[Node, Tensor]] = []
+
+    def create_arg(self, a: Any) -> Any:
+        """As ever, but a tensor that an operator's parts made is a constant of the program."""
+        if type(a) is Tensor and self.known(a) is None:
+            return self.constant(a)
+        return super().create_arg(a)
+
+    def constant(self, t: Tensor) -> Node:
+        """The placeholder of a constant, before the user's inputs."""
+        for node, known in self.constants_made:
+            if known is t:
+                return node
+        with self.graph.inserting_before(self.first_user):
+            node = self.graph.placeholder("c_decomposed_tensor")
+        assert self.mode is not None
+        node.meta["val"] = self.mode.from_tensor(t, static_shapes=True)
+        self.constants_made.append((node, t))
+        return node
 
     def create_node(self, *args: Any, **kwargs: Any) -> Node:
         node = super().create_node(*args, **kwargs)
@@ -87,6 +109,8 @@ def decompose(
         node.name = node.target = old.name  # `input`, which a new graph would number
         node.meta.update(old.meta)
         placeholders[node.name] = node
+        if old.name in program.graph_signature.user_inputs:
+            tracer.first_user = tracer.first_user or node
         value = old.meta.get("val")
         if isinstance(value, FakeTensor):
             mode = value.fake_mode
@@ -96,13 +120,15 @@ def decompose(
         tracer.sizes.input(value, node)
         values.append(_constant(program, old.name) if value is None else value)
 
+    tracer.mode = mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
+
     def run(*flat: Any) -> Any:
         return _Noting(program.graph_module, tracer).run(*flat)
 
     if keep is not None:
         KEPT.append(keep)
     try:
-        with no_grad(), mode or FakeTensorMode(), proxies:
+        with no_grad(), mode, proxies:
             out = functionalize(run)(*values)
     finally:
         if keep is not None:
@@ -114,9 +140,18 @@ def decompose(
         specs.append(OutputSpec(before.kind, _argument(x), before.target))
     tracer.graph.output((*written.values(), *outputs))
     tracer.graph.eliminate_dead_code()
-    signature = ExportGraphSignature(list(program.graph_signature.input_specs), specs)
+    inputs = list(program.graph_signature.input_specs)
+    constants = dict(program.constants)
+    first = next((i for i, s in enumerate(inputs) if s.kind == InputKind.USER_INPUT), len(inputs))
+    for node, t in tracer.constants_made:
+        target = node.name.removeprefix("c_")
+        constants[target] = t
+        made = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target)
+        inputs.insert(first, made)
+        first += 1
+    signature = ExportGraphSignature(inputs, specs)
     return ExportedProgram(
-        tracer.graph, signature, program.state_dict, program.constants, program.range_constraints,
+        tracer.graph, signature, program.state_dict, constants, program.range_constraints,
         program.guards, program.module_call_graph, program.inputs, program.example_inputs,
         program.dim_names,
     )  # fmt: skip

@@ -13,27 +13,15 @@ from typing import Any
 from torchlab._core import pytree
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
+from torchlab.autograd.unit_vectors import unit_vectors
 from torchlab.func.arguments import ArgNums, checked, chosen, replaced, with_aux
 from torchlab.func.forward import jvp
 from torchlab.func.mapping import vmap
 from torchlab.func.reverse import vjp
 
 
-def _basis(tensors: list[Tensor]) -> tuple[Tensor, ...]:
-    """For each tensor its share of the unit vectors of all: (N, *shape), N elements together."""
-    total = sum(t.numel() for t in tensors)
-    made, first = [], 0
-    for t in tensors:
-        n = t.numel()
-        block = aten.zeros(total, n, dtype=t.dtype, device=t.device)
-        aten.diagonal(block, -first)[:n].fill_(1)
-        made.append(aten.view(block, (total, *t.shape)))
-        first += n
-    return tuple(made)
-
-
 def _split(rows: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """`_basis` backwards: the part of (N, …) that belongs to each tensor, (*shape, …)."""
+    """`unit_vectors` backwards: the part of (N, …) that belongs to each tensor, (*shape, …)."""
     parts = aten.split_with_sizes(rows, tuple(t.numel() for t in tensors), 0)
     return [
         aten.reshape(p, (*t.shape, *rows.shape[1:])) for p, t in zip(parts, tensors, strict=True)
@@ -75,7 +63,7 @@ def jacrev(
         def rows(*cotangents: Tensor) -> list[Any]:
             return pytree.tree_flatten(pull(out_spec.unflatten(cotangents)))[0]
 
-        found = vmap(rows, chunk_size=chunk_size)(*_basis(outputs))
+        found = vmap(rows, chunk_size=chunk_size)(*unit_vectors(outputs))
         by_input = [_split(r, outputs) for r in found]
         trees = [in_spec.unflatten(part[i] for part in by_input) for i in range(len(outputs))]
         result = out_spec.unflatten(trees)
@@ -112,7 +100,9 @@ def jacfwd(
             _, made, (spec, aux) = jvp(of, (mine,), (in_spec.unflatten(tangents),), has_aux=True)
             return made, aux
 
-        columns, aux = vmap(column, out_dims=(0, None), randomness=randomness)(*_basis(inputs))
+        columns, aux = vmap(column, out_dims=(0, None), randomness=randomness)(
+            *unit_vectors(inputs)
+        )
         by_output = [
             [aten.movedim(p, tuple(range(x.ndim)), tuple(range(-x.ndim, 0))) if x.ndim else p
              for p, x in zip(_split(c, inputs), inputs, strict=True)]

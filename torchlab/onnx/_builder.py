@@ -248,7 +248,10 @@ class Builder:
 
     def known(self, x: Node, dim: int, what: str = "the size") -> int:
         """A size that has to be known."""
-        n = self.shape(x)[dim]
+        shape = self.shape(x)
+        if dim >= len(shape):
+            raise Untranslatable(f"{what} of dim {dim}: the tensor has {len(shape)} dims")
+        n = shape[dim]
         if type(n) is SymInt:
             raise Untranslatable(f"{what} of dim {dim} varies ({self.said(n)})")
         return int(n)

@@ -123,7 +123,7 @@ def translated(
     lowered = _functional(program)
     g = Builder(opset, program.dim_names)
     inputs = _inputs(g, lowered, input_names)
-    problems: list[tuple[str, str, str]] = []
+    problems = _writes(lowered)
     g.live = _live(lowered)
     for node in lowered.graph.nodes:
         if node.op == "call_function" and node in g.live:
@@ -148,6 +148,15 @@ def translated(
         opset_imports=[onnx.helper.make_opsetid("", opset)],
     )
     return ONNXProgram(made, program)
+
+
+def _writes(program: ExportedProgram) -> list[tuple[str, str, str]]:
+    """What still writes in place: no result would tell of it."""
+    return [
+        (str(n.target), "it writes in place, to what is a view of another tensor", _where(n))
+        for n in program.graph.nodes
+        if isinstance(n.target, OpOverload) and n.target.parsed.is_mutable and not find(n.target)
+    ]
 
 
 def _live(program: ExportedProgram) -> set[Node]:

@@ -5,7 +5,8 @@ Note: freed memory stays
     next step of a training loop gets the same memory page by page, every page by a fault: a tenth
     to a third of the step's time. Told once to keep up to `KEPT` bytes at the end of the heap, it
     hands the same pages out again, as the caching allocator does on accelerators. More than that
-    goes back, and so do blocks of `SEPARATE` bytes and more.
+    goes back, and so do blocks of `SEPARATE` bytes and more, the largest that glibc would learn to
+    keep by itself.
 
     Nothing is changed where the user has decided: by one of glibc's own environment variables, or
     with `TORCHLAB_KEEP_MEMORY=0`. Other C libraries have no such setting.
@@ -19,7 +20,7 @@ import os
 import sys
 
 KEPT = 256 << 20
-SEPARATE = 64 << 20
+SEPARATE = 32 << 20
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # <malloc.h>
 _GLIBC = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
@@ -33,6 +34,5 @@ def keep_freed() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    # The first may be refused (an older glibc takes at most 32 MiB); then its default, which
-    # grows with what is freed, would be off: leave everything as it is.
+    # Either call ends the adaptation to what is freed, so both are needed.
     return bool(mallopt(_MMAP_THRESHOLD, SEPARATE)) and bool(mallopt(_TRIM_THRESHOLD, KEPT))

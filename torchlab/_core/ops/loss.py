@@ -471,7 +471,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * aten.ones_like(self)
-    elif var._k.device.type != "meta" and bool((var._a < 0).any()):
+    elif type(var._a) is not MetaArray and bool((var._a < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var._a.shape != self._a.shape:
         if self._a.shape[:-1] == var._a.shape:

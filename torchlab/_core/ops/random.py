@@ -375,7 +375,7 @@ def random_(
 
 
 def _check_probabilities(p: Any) -> None:
-    if p.size and not (bool((p >= 0).all()) and bool((p <= 1).all())):
+    if type(p) is not MetaArray and p.size and not (bool((p >= 0).all()) and bool((p <= 1).all())):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
 
@@ -452,7 +452,7 @@ def normal(how: How, mean: Any, std: Any = 1.0, size: Any = None, *, generator: 
         )
     out = how.out
     if isinstance(std, Tensor):
-        if std._a.size and bool((std._a < 0).any()):
+        if type(std._a) is not MetaArray and std._a.size and bool((std._a < 0).any()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {_short(std)}")

@@ -305,5 +305,7 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
             raise RuntimeError(
                 f"Class values must be smaller than num_classes: {high} with {num_classes} classes."
             )
+    elif num_classes == -1:
+        num_classes = int(aten.max(self)) + 1  # which says that there are no data
     r = aten.new_zeros(self, (*a.shape, num_classes))
     return r.scatter_(-1, aten.unsqueeze(self, -1), 1)

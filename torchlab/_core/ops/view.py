@@ -14,6 +14,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.arguments import check_ints, dtype_of
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.op import Op, composite, face, view
@@ -552,7 +553,7 @@ def as_strided(self: Any, size: Any, stride: Any, storage_offset: int | None = N
     if offset < 0:
         raise RuntimeError(f"as_strided: storage_offset must be non-negative, got {offset}")
     item = self._k.itemsize
-    if self._k.device.type != "meta" and not self._level:
+    if type(self._a) is not MetaArray and not self._level:
         layout.as_strided_check(size, stride, offset, storage_of(self).nbytes, item)
     return as_strided_op.call(self, size, stride, offset - own)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchlab._core.tensor import Tensor
+from torchlab.compiler.aot.budget import chosen
 from torchlab.compiler.aot.joint import Joint
 from torchlab.fx.graph import Graph
 from torchlab.fx.node import Node
@@ -43,33 +45,53 @@ class Parts:
     extra: list[Tensor]
 
 
-def partition(graph: Graph, j: Joint) -> Parts:
-    """Keep what backward reads of the forward; views are recomputed from what they look at."""
-    nodes = list(graph.nodes)
-    wanted = sorted(j.gradients)
-    needed = _closure([j.gradients[i] for i in wanted], j)
+def _read(
+    nodes: list[Node], needed: set[Node], j: Joint, repeated: Callable[[Node], bool]
+) -> tuple[dict[Node, None], set[Node]]:
+    """What backward reads of the forward: the nodes that are kept, and those that are computed
+    again because `repeated` says so, from what is kept."""
     keep: dict[Node, None] = {}
     again: set[Node] = set()
 
-    def want(n: Node) -> None:
-        if n not in j.forward:
-            return
-        name = getattr(n.target, "name", "") if n.op == "call_function" else ""
-        if name in CHEAP:
-            again.add(n)
-            for m in n.all_input_nodes:
-                want(m)
-        else:
-            keep.setdefault(n)
+    def want(start: Node) -> None:
+        stack = [start]
+        while stack:
+            n = stack.pop()
+            if n not in j.forward or n in again:
+                continue
+            if repeated(n):
+                again.add(n)
+                stack += reversed(n.all_input_nodes)
+            else:
+                keep.setdefault(n)
 
     for n in nodes:
         if n in needed and n not in j.forward:
             for m in n.all_input_nodes:
                 want(m)
-    for i in wanted:
+    for i in sorted(j.gradients):
         want(j.gradients[i])
+    return keep, again
+
+
+def _is_cheap(n: Node) -> bool:
+    return n.op == "call_function" and getattr(n.target, "name", "") in CHEAP
+
+
+def partition(graph: Graph, j: Joint, budget: float | None = None) -> Parts:
+    """Keep what backward reads of the forward; views are recomputed from what they look at. With a
+    budget no more than that part of it is kept, and the rest is computed again."""
+    nodes = list(graph.nodes)
+    wanted = sorted(j.gradients)
+    needed = _closure([j.gradients[i] for i in wanted], j)
     inputs = {n: i for i, n in enumerate(j.inputs)}
     outputs = {n: i for i, n in enumerate(j.outputs)}
+    keep, again = _read(nodes, needed, j, _is_cheap)
+    if budget is not None:
+        free = {*inputs, *outputs}  # they are there anyway
+        free |= {n for n in keep if n.op != "call_function"}
+        kept = free | chosen([n for n in keep if n not in free], budget)
+        keep, again = _read(nodes, needed, j, lambda n: n not in kept)
     saved: list[tuple[str, int]] = []
     values: list[Node] = []
     for n in keep:

@@ -22,6 +22,7 @@ from torchlab._core.dispatch.registry import METHODS, aten
 from torchlab._core.kind import Kind, kind
 from torchlab._core.tape import TLS, AccumulateGrad, storage_of
 from torchlab._core.tensor import Parameter, Tensor, strides_of
+from torchlab.autograd.graph import REGIONS
 from torchlab.compiler.capture.breaks import Break, user_line
 from torchlab.fx.graph import Graph
 from torchlab.fx.node import Node
@@ -203,6 +204,8 @@ class FakeMode:
         origin = self.origin or user_line()
         if origin:
             node.meta["origin"] = origin
+        if REGIONS.budgets:
+            node.meta["activation_memory_budget"] = REGIONS.budgets[-1]
         kinds: list[tuple[Tensor, Kind]] = []
         given = tuple(
             META if a.type.base == "Device" and not a.type.list else x

@@ -10,7 +10,7 @@ import numpy as np
 from torchlab._core.codegen import CompiledProgram, compile_program
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.tensor import Tensor
-from torchlab.compiler.aot import differentiable, joint, partition
+from torchlab.compiler.aot import differentiable, joint, partition, region_budget
 from torchlab.compiler.capture.segment import Captured
 from torchlab.compiler.inductor.decompose import decomposed
 from torchlab.compiler.inductor.lower import lower_graph
@@ -26,7 +26,7 @@ def compile_captured(
     options = options or {}
     if any(t.requires_grad for t in captured.outputs):
         j = joint(captured)
-        parts = partition(captured.graph, j)
+        parts = partition(captured.graph, j, region_budget(j))
         forward = _program(parts.forward, f"{captured.name}_forward", options)
         backward = _program(parts.backward, f"{captured.name}_backward", options)
         shapes = []

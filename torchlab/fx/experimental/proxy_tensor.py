@@ -62,7 +62,8 @@ class PythonKeyTracer(Tracer):
 
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
-        self.tracked: dict[int, tuple[Tensor, Proxy]] = {}
+        # By the tensor and by its array; with the array, which a write of the geometry replaces.
+        self.tracked: dict[int, tuple[Tensor, Proxy, Any]] = {}
         self.constants: dict[int, Tensor] = {}
         self._sizes: SizeNodes | None = None
 
@@ -116,16 +117,18 @@ class PythonKeyTracer(Tracer):
         """The proxy of a tensor. What backward reads of a saved one is another object around the
         same array."""
         found = self.tracked.get(id(t))
+        if found is not None and (found[0] is not t or found[2] is not t._a):
+            found = None
         if found is None and not isinstance(t, Parameter):
             found = self.tracked.get(id(t._a))
-            if found is not None and found[0]._a is not t._a:
+            if found is not None and found[2] is not t._a:
                 found = None
         return None if found is None else found[1]
 
     def track(self, value: Any, proxy: Proxy) -> None:
         """`proxy` stands for `value`: for a tensor, or for each of a sequence's."""
         if isinstance(value, Tensor):
-            self.tracked[id(value)] = self.tracked[id(value._a)] = (value, proxy)
+            self.tracked[id(value)] = self.tracked[id(value._a)] = (value, proxy, value._a)
             proxy.node.meta["val"] = _without_data(value)
             if not isinstance(value, FakeTensor) or not free_symbols(value):
                 proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)

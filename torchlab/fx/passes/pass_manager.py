@@ -11,6 +11,13 @@ from functools import wraps
 from inspect import unwrap
 from typing import Any
 
+from torchlab.fx.passes._ordered import (
+    Constraint,
+    OrderedPasses,
+    Pass,
+    this_before_that_pass_constraint,
+)
+
 __all__ = [
     "PassManager",
     "inplace_wrapper",
@@ -21,7 +28,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-Pass = Callable[..., Any]
 
 
 def inplace_wrapper(fn: Pass) -> Pass:
@@ -75,28 +81,7 @@ def loop_pass(
     return new_pass
 
 
-def _validate_pass_schedule_constraint(
-    constraint: Callable[[Pass, Pass], bool], passes: list[Pass]
-) -> None:
-    for i, a in enumerate(passes):
-        for j, b in enumerate(passes[i + 1 :]):
-            if not constraint(a, b):
-                raise RuntimeError(
-                    f"pass schedule constraint violated. Expected {a} before {b} but found {a} at "
-                    f"index {i} and {b} at index{j} in pass list."
-                )
-
-
-def this_before_that_pass_constraint(this: Pass, that: Pass) -> Callable[[Pass, Pass], bool]:
-    """A constraint: `this` runs before `that`."""
-
-    def depends_on(a: Pass, b: Pass) -> bool:
-        return not (a == that and b == this)
-
-    return depends_on
-
-
-def these_before_those_pass_constraint(these: Pass, those: Pass) -> Callable[[Pass, Pass], bool]:
+def these_before_those_pass_constraint(these: Pass, those: Pass) -> Constraint:
     """A constraint between functions that wrappers stand around."""
 
     def depends_on(a: Pass, b: Pass) -> bool:
@@ -105,35 +90,20 @@ def these_before_those_pass_constraint(these: Pass, those: Pass) -> Callable[[Pa
     return depends_on
 
 
-class PassManager:
+class PassManager(OrderedPasses):
     """Runs functions one after the other, each on what the one before gave."""
-
-    passes: list[Pass]
-    constraints: list[Callable[[Pass, Pass], bool]]
-    _validated: bool = False
 
     def __init__(
         self,
         passes: list[Pass] | None = None,
-        constraints: list[Callable[[Pass, Pass], bool]] | None = None,
+        constraints: list[Constraint] | None = None,
     ) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
+        super().__init__(passes, constraints)
 
     @classmethod
     def build_from_passlist(cls, passes: list[Pass]) -> PassManager:
         """A manager of these passes."""
         return cls(passes)
-
-    def add_pass(self, _pass: Pass) -> None:
-        """One more pass, at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Callable[[Pass, Pass], bool]) -> None:
-        """One more constraint."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Leave out the passes with these names."""
@@ -147,11 +117,7 @@ class PassManager:
 
     def validate(self) -> None:
         """RuntimeError if the order of the passes breaks a constraint."""
-        if self._validated:
-            return
-        for constraint in self.constraints:
-            _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+        self._check_order()
 
     def __call__(self, source: Any) -> Any:
         self.validate()

@@ -29,6 +29,11 @@ def gather(g: Builder, node: Node, x: Node, dim: int, index: Node, *rest: Any) -
     return g.op("GatherElements", g.of(x), g.of(index, dt.int64), axis=dim)
 
 
+@translates("take")
+def take(g: Builder, node: Node, x: Node, index: Node) -> str:
+    return g.op("Gather", g.op("Reshape", g.of(x), g.const([-1])), g.of(index, dt.int64), axis=0)
+
+
 @translates("embedding")
 def embedding(g: Builder, node: Node, weight: Node, index: Node, *rest: Any) -> str:
     return g.op("Gather", g.of(weight), g.of(index, dt.int64), axis=0)

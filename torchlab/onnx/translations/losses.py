@@ -14,8 +14,6 @@ from torchlab.onnx.errors import Untranslatable
 from torchlab.onnx.translations._registry import translates
 from torchlab.onnx.translations.pointwise import result
 
-_REDUCTIONS = ("none", "mean", "sum")
-
 
 def reduced(g: Builder, a: str, reduction: int) -> str:
     """The loss of a batch."""
@@ -37,6 +35,41 @@ def l1_loss(g: Builder, node: Node, x: Node, y: Node, reduction: int = 1) -> str
     return reduced(g, g.op("Abs", g.op("Sub", g.of(x, d), g.of(y, d))), reduction)
 
 
+def _bent(name: str, scaled: bool) -> None:
+    @translates(name)
+    def translate(
+        g: Builder, node: Node, x: Node, y: Node, reduction: int = 1, bend: float = 1.0
+    ) -> str:
+        """½ d² / bend up to `bend`, |d| - bend / 2 beyond (`scaled`: times `bend`)."""
+        d = result(g, node)
+        away = g.op("Abs", g.op("Sub", g.of(x, d), g.of(y, d)))
+        if bend == 0:
+            return reduced(g, away, reduction)
+        near = g.op("Mul", g.op("Mul", away, away), g.of(0.5 / bend, d))
+        far = g.op("Sub", away, g.of(0.5 * bend, d))
+        e = g.op("Where", g.op("Less", away, g.of(bend, d)), near, far)
+        return reduced(g, g.op("Mul", e, g.of(bend, d)) if scaled else e, reduction)
+
+
+_bent("smooth_l1_loss", False)
+_bent("huber_loss", True)
+
+
+@translates("binary_cross_entropy")
+def bce(
+    g: Builder, node: Node, x: Node, y: Node, weight: Node | None = None, reduction: int = 1
+) -> str:
+    d = result(g, node)
+    a, t, one = g.of(x, d), g.of(y, d), g.of(1, d)
+    low = g.of(-100.0, d)
+    hit = g.op("Mul", t, g.op("Max", g.op("Log", a), low))
+    other = g.op("Max", g.op("Log", g.op("Sub", one, a)), low)
+    e = g.op("Neg", g.op("Add", hit, g.op("Mul", g.op("Sub", one, t), other)))
+    if weight is not None:
+        e = g.op("Mul", e, g.of(weight, d))
+    return reduced(g, e, reduction)
+
+
 @translates("binary_cross_entropy_with_logits")
 def bce_with_logits(
     g: Builder, node: Node, x: Node, y: Node, weight: Node | None = None,
@@ -56,13 +89,24 @@ def bce_with_logits(
 
 
 def _nll(
-    g: Builder, logs: str, target: Node, weight: Node | None, reduction: int, ignore: int
-) -> str:
-    w = None if weight is None else g.of(weight)
-    return g.op(
-        "NegativeLogLikelihoodLoss", logs, g.of(target, dt.int64), w,
-        reduction=_REDUCTIONS[reduction], ignore_index=ignore,
-    )  # fmt: skip
+    g: Builder, logs: str, d: dt.dtype, target: Node, weight: Node | None, reduction: int,
+    ignore: int,
+) -> str:  # fmt: skip
+    """-log p of the target's class, in dim 1 (of one sample: 0), weighted; `ignore` counts not."""
+    t = g.of(target, dt.int64)
+    counts = g.op("Not", g.op("Equal", t, g.const(ignore)))
+    t = g.op("Where", counts, t, g.const(0))
+    axis = 1 if g.rank(target) else 0
+    at = g.op("Unsqueeze", t, g.const([axis]))
+    e = g.op("Neg", g.op("Squeeze", g.op("GatherElements", logs, at, axis=axis), g.const([axis])))
+    share = g.cast(counts, dt.bool_, d)
+    if weight is not None:
+        share = g.op("Mul", share, g.op("Gather", g.of(weight, d), t, axis=0))
+    e = g.op("Mul", g.op("Where", counts, e, g.of(0, d)), share)
+    if reduction == 0:
+        return e
+    total = g.op("ReduceSum", e, keepdims=0)
+    return total if reduction == 2 else g.op("Div", total, g.op("ReduceSum", share, keepdims=0))
 
 
 @translates("nll_loss", "nll_loss_nd", "nll_loss2d")
@@ -70,7 +114,7 @@ def nll_loss(
     g: Builder, node: Node, x: Node, target: Node, weight: Node | None = None, reduction: int = 1,
     ignore: int = -100,
 ) -> str:  # fmt: skip
-    return _nll(g, g.of(x), target, weight, reduction, ignore)
+    return _nll(g, g.of(x), g.dtype(x), target, weight, reduction, ignore)
 
 
 @translates("cross_entropy_loss")
@@ -80,9 +124,8 @@ def cross_entropy(
 ) -> str:  # fmt: skip
     if smoothing or g.dtype(target).is_floating_point:
         raise Untranslatable("cross_entropy with smoothed labels or probabilities as targets")
-    if g.rank(x) < 2:
-        raise Untranslatable("cross_entropy of one sample without a batch")
-    return _nll(g, g.op("LogSoftmax", g.of(x), axis=1), target, weight, reduction, ignore)
+    logs = g.op("LogSoftmax", g.of(x), axis=min(1, g.rank(x) - 1))
+    return _nll(g, logs, g.dtype(x), target, weight, reduction, ignore)
 
 
 @translates("cdist", "_cdist_forward")

@@ -5,6 +5,7 @@ Source: https://onnx.ai/onnx/operators/
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from torchlab._core import dtype as dt
@@ -332,6 +333,94 @@ def _logical(name: str, kind: str) -> None:
 
 for _name, _kind in {"and": "And", "or": "Or", "xor": "Xor"}.items():
     _logical(_name, _kind)
+
+
+def _composed(*names: str) -> Any:
+    """Register a function of (builder, values, dtype) for two operands of one type."""
+
+    def declare(fn: Any) -> Any:
+        @translates(*names)
+        def translate(g: Builder, node: Node, x: Any, y: Any) -> str:
+            d = result(g, node)
+            return fn(g, g.of(x, d), g.of(y, d), d)  # type: ignore[no-any-return]
+
+        return translate
+
+    return declare
+
+
+@_composed("logaddexp")
+def logaddexp(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    both = [g.op("Unsqueeze", g.op("Add", x, g.op("Mul", y, g.of(0, d))), g.const([0]))
+            for x, y in ((a, b), (b, a))]  # fmt: skip
+    return g.op("ReduceLogSumExp", g.op("Concat", *both, axis=0), g.const([0]), keepdims=0)
+
+
+@_composed("hypot")
+def hypot(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    return g.op("Sqrt", g.op("Add", g.op("Mul", a, a), g.op("Mul", b, b)))
+
+
+@_composed("copysign")
+def copysign(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    size = g.op("Abs", a)
+    low = g.op("Less", g.op("Where", g.op("Equal", b, g.of(0, d)), g.op("Reciprocal", b), b),
+               g.of(0, d))  # fmt: skip
+    return g.op("Where", low, g.op("Neg", size), size)
+
+
+@_composed("heaviside")
+def heaviside(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    step = g.cast(g.op("Greater", a, g.of(0, d)), dt.bool_, d)
+    return g.op("Where", g.op("Equal", a, g.of(0, d)), b, step)
+
+
+@_composed("xlogy", "special_xlogy")
+def xlogy(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    zero = g.of(0, d)
+    r = g.op("Where", g.op("Equal", a, zero), zero, g.op("Mul", a, g.op("Log", b)))
+    return g.op("Where", g.op("IsNaN", b), b, r)
+
+
+@_composed("atan2")
+def atan2(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+    """atan(y/x), π further where x < 0; where both are 0 there is no quotient."""
+    zero, pi = g.of(0, d), g.of(math.pi, d)
+    low = g.op("Less", a, zero)
+    turn = g.op("Where", low, g.op("Neg", pi), pi)
+    none = g.op("And", g.op("Equal", a, zero), g.op("Equal", b, zero))
+    angle = g.op("Where", none, zero, g.op("Atan", g.op("Div", a, b)))
+    return g.op("Where", g.op("Less", b, zero), g.op("Add", angle, turn), angle)
+
+
+def _past_nan(name: str, kind: str) -> None:
+    @_composed(name)
+    def translate(g: Builder, a: str, b: str, d: dt.dtype) -> str:
+        r = g.op(kind, a, b)
+        if not d.is_floating_point:
+            return r
+        return g.op("Where", g.op("IsNaN", a), b, g.op("Where", g.op("IsNaN", b), a, r))
+
+
+_past_nan("fmax", "Max")
+_past_nan("fmin", "Min")
+
+
+@translates("logit")
+def logit(g: Builder, node: Node, x: Node, eps: float | None = None) -> str:
+    d = result(g, node)
+    a = g.of(x, d)
+    if eps is not None:
+        a = g.op("Min", g.op("Max", a, g.of(eps, d)), g.of(1 - eps, d))
+    return g.op("Log", g.op("Div", a, g.op("Sub", g.of(1, d), a)))
+
+
+@translates("sinc")
+def sinc(g: Builder, node: Node, x: Node) -> str:
+    d = result(g, node)
+    a = g.op("Mul", g.of(x, d), g.of(math.pi, d))
+    none = g.op("Equal", a, g.of(0, d))
+    return g.op("Where", none, g.of(1, d), g.op("Div", g.op("Sin", a), a))
 
 
 # ---- three operands ------------------------------------------------------------------------------

@@ -50,6 +50,25 @@ def added(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alph
     return g.op("Add", _scaled(g, g.of(x), beta, d), product)
 
 
+@translates("addr")
+def addr(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
+    d = result(g, node)
+    product = _scaled(g, outer(g, node, a, b), alpha, d)
+    return g.op("Add", _scaled(g, g.of(x, d), beta, d), product)
+
+
+@translates("addbmm")
+def addbmm(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
+    d = result(g, node)
+    total = g.op("ReduceSum", g.op("MatMul", g.of(a), g.of(b)), g.const([0]), keepdims=0)
+    return g.op("Add", _scaled(g, g.of(x), beta, d), _scaled(g, total, alpha, d))
+
+
+@translates("linalg_det", "det")
+def det(g: Builder, node: Node, x: Node) -> str:
+    return g.op("Det", g.of(x))
+
+
 @translates("ger", "outer")
 def outer(g: Builder, node: Node, x: Node, y: Node) -> str:
     d = result(g, node)
@@ -85,15 +104,17 @@ def attention(
 ) -> str:
     """softmax(q·kᵀ·scale + mask)·v."""
     d = g.dtype(q)
-    rank = g.rank(q)
     if scale is None:
         scale = 1 / math.sqrt(g.known(q, -1, "the size of a head"))
-    perm = [*range(rank - 2), rank - 1, rank - 2]
+    n = g.rank(k)
+    perm = [*range(n - 2), n - 1, n - 2]
     scores = g.op("MatMul", g.of(q), g.op("Transpose", g.of(k), perm=perm))
     scores = g.op("Mul", scores, g.of(float(scale), d))
     low = g.of(float("-inf"), d)
     if causal:
-        rows, columns = (g.op("Shape", g.of(t), start=rank - 2, end=rank - 1) for t in (q, k))
+        rows, columns = (
+            g.op("Shape", g.of(t), start=g.rank(t) - 2, end=g.rank(t) - 1) for t in (q, k)
+        )
         shape = g.op("Concat", rows, columns, axis=0)
         ones = g.op("Expand", g.of(1, dt.int32), shape)
         seen = g.cast(g.op("Trilu", ones, upper=0), dt.int32, dt.bool_)

@@ -25,8 +25,13 @@ def dims_of(dim: Any) -> list[int]:
     return [dim] if isinstance(dim, int) else [int(d) for d in dim]
 
 
-def reduce(g: Builder, kind: str, a: str, dims: Sequence[int], keepdim: bool) -> str:
-    """A reduction of ONNX over dims; over all without any."""
+def reduce(
+    g: Builder, kind: str, a: str, dims: Sequence[int], keepdim: bool, x: Node | None = None
+) -> str:
+    """A reduction of ONNX over dims; over all without any. `x`: what `a` is the value of, where it
+    may have no dims."""
+    if x is not None and not g.rank(x):
+        dims = []
     axes = g.const(list(dims)) if dims else None
     return g.op(kind, a, axes, keepdims=int(keepdim))
 
@@ -77,6 +82,8 @@ def _extreme(name: str, kind: str, arg: str) -> None:
     @translates(f"{name}.dim")
     def along(g: Builder, node: Node, x: Node, dim: int, keepdim: bool = False) -> list[str]:
         a = g.of(x)
+        if not g.rank(x):
+            return [g.op("Identity", a), g.const(0)]
         return [
             reduce(g, kind, a, [dim], keepdim),
             g.op(arg, a, axis=dim, keepdims=int(keepdim)),
@@ -114,7 +121,7 @@ def _quantified(name: str, kind: str) -> None:
     @translates(name)
     def translate(g: Builder, node: Node, x: Node, dim: Any = None, keepdim: bool = False) -> str:
         truth = g.cast(g.of(x, dt.bool_), dt.bool_, dt.int32)
-        r = reduce(g, kind, truth, dims_of(dim), keepdim)
+        r = reduce(g, kind, truth, dims_of(dim), keepdim, x)
         return g.cast(r, dt.int32, result(g, node))
 
 
@@ -125,12 +132,12 @@ _quantified("all", "ReduceMin")
 @translates("prod")
 def prod(g: Builder, node: Node, x: Node, *rest: Any) -> str:
     dim, keepdim = (rest[0], rest[1]) if len(rest) > 2 else (None, False)
-    return reduce(g, "ReduceProd", g.of(x, result(g, node)), dims_of(dim), keepdim)
+    return reduce(g, "ReduceProd", g.of(x, result(g, node)), dims_of(dim), keepdim, x)
 
 
 @translates("logsumexp")
 def logsumexp(g: Builder, node: Node, x: Node, dim: Any, keepdim: bool = False) -> str:
-    return reduce(g, "ReduceLogSumExp", g.of(x, result(g, node)), dims_of(dim), keepdim)
+    return reduce(g, "ReduceLogSumExp", g.of(x, result(g, node)), dims_of(dim), keepdim, x)
 
 
 def moments(
@@ -190,7 +197,25 @@ def vector_norm(
 
 @translates("cumsum")
 def cumsum(g: Builder, node: Node, x: Node, dim: int, dtype: Any = None) -> str:
-    return g.op("CumSum", g.of(x, result(g, node)), g.const(dim))
+    a = g.of(x, result(g, node))
+    return g.op("CumSum", a, g.const(dim)) if g.rank(x) else g.op("Identity", a)
+
+
+@translates("nansum")
+def nansum(
+    g: Builder, node: Node, x: Node, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> str:
+    d = result(g, node)
+    a = g.of(x, d)
+    if d.is_floating_point:
+        a = g.op("Where", g.op("IsNaN", a), g.of(0, d), a)
+    return reduce(g, "ReduceSum", a, dims_of(dim), keepdim, x)
+
+
+@translates("count_nonzero")
+def count_nonzero(g: Builder, node: Node, x: Node, dim: Any = None) -> str:
+    truth = g.cast(g.of(x, dt.bool_), dt.bool_, dt.int64)
+    return reduce(g, "ReduceSum", truth, dims_of(dim), False, x)
 
 
 # ---- order ---------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from torchlab._core import dtype as dt
 from torchlab.fx.experimental._symbolic_numbers import SymInt
 from torchlab.fx.node import Node
@@ -64,6 +66,8 @@ def unsqueeze(g: Builder, node: Node, x: Node, dim: int) -> str:
 
 @translates("permute")
 def permute(g: Builder, node: Node, x: Node, dims: Sequence[int]) -> str:
+    if not g.rank(x):
+        return g.op("Identity", g.of(x))
     return g.op("Transpose", g.of(x), perm=[int(d) % g.rank(x) for d in dims])
 
 
@@ -78,6 +82,8 @@ def transpose(g: Builder, node: Node, x: Node, a: int, b: int) -> str:
 
 @translates("t", "numpy_T")
 def t(g: Builder, node: Node, x: Node) -> str:
+    if g.rank(x) < 2:
+        return g.op("Identity", g.of(x))
     return g.op("Transpose", g.of(x), perm=list(reversed(range(g.rank(x)))))
 
 
@@ -221,7 +227,15 @@ def _padded(g: Builder, x: Node, pad: Sequence[Any], mode: str, value: str | Non
     after: list[Any] = [0] * rank
     for i in range(len(pad) // 2):
         before[rank - 1 - i], after[rank - 1 - i] = pad[2 * i], pad[2 * i + 1]
-    return g.op("Pad", g.of(x), g.ints([*before, *after]), value, mode=mode)
+    a = g.of(x)
+    for dim in range(rank):  # what is taken off is a slice
+        low, high = before[dim], after[dim]
+        if isinstance(low, int) and isinstance(high, int) and (low < 0 or high < 0):
+            a = sliced(g, a, dim, max(-low, 0), high if high < 0 else None)
+            before[dim], after[dim] = max(low, 0), max(high, 0)
+    if not any(isinstance(n, Node) or n for n in (*before, *after)):
+        return g.op("Identity", a)
+    return g.op("Pad", a, g.ints([*before, *after]), value, mode=mode)
 
 
 @translates("constant_pad_nd")
@@ -259,6 +273,39 @@ def _triangle(name: str, upper: int) -> None:
 
 _triangle("tril", 0)
 _triangle("triu", 1)
+
+
+@translates("channel_shuffle")
+def channel_shuffle(g: Builder, node: Node, x: Node, groups: int) -> str:
+    c = g.known(x, 1, "the number of channels")
+    a = g.op("Reshape", g.of(x), g.const([0, groups, c // groups, -1]))
+    a = g.op("Transpose", a, perm=[0, 2, 1, 3])
+    return g.op("Reshape", a, g.shape_of(x))
+
+
+@translates("diagonal")
+def diagonal(g: Builder, node: Node, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
+    rank = g.rank(x)
+    a, b = dim1 % rank, dim2 % rank
+    rest = [d for d in range(rank) if d not in (a, b)]
+    n = g.shape(node)[-1]
+    if type(n) is SymInt:
+        raise Untranslatable("a diagonal whose length varies")
+    turned = g.op("Transpose", g.of(x), perm=[a, b, *rest])
+    low = max(-offset, 0)
+    places = [[low + i, low + offset + i] for i in range(int(n))]
+    r = g.op("GatherND", turned, g.const(places))  # the diagonal comes first
+    return g.op("Transpose", r, perm=[*range(1, rank - 1), 0]) if rest else r
+
+
+@translates("trace")
+def trace(g: Builder, node: Node, x: Node) -> str:
+    rows, columns = g.shape(x)
+    if type(rows) is SymInt or type(columns) is SymInt:
+        raise Untranslatable("a trace whose length varies")
+    d = result(g, node)
+    ones = g.const(np.eye(int(rows), int(columns), dtype=d.np))
+    return g.op("ReduceSum", g.op("Mul", g.of(x, d), ones), keepdims=0)
 
 
 @translates("unfold")

@@ -90,6 +90,13 @@ def _max_pool(n: int) -> None:
         )  # fmt: skip
         return g.op("Squeeze", r, g.const([0])) if alone else r
 
+    @translates(f"max_pool{n}d_with_indices")
+    def with_indices(g: Builder, node: Node, x: Node, *rest: Any) -> list[str]:
+        if g.uses(node, 1):
+            raise Untranslatable("the indices of a max pooling")
+        r = plain(g, node, x, *rest)
+        return [r, r]
+
     @translates(f"avg_pool{n}d")
     def average(
         g: Builder, node: Node, x: Node, kernel: Any, stride: Any = (), padding: Any = 0,
@@ -102,11 +109,24 @@ def _max_pool(n: int) -> None:
             return _whole_average(g, x, sizes, n)
         a, alone = batched(g, x, n)
         window, step = _ints(kernel, stride, n)
+        pads = _each(padding, n)
+        if not any(pads):
+            count_include_pad = False  # the same, and then no doubt where the last window ends
+        elif ceil_mode and count_include_pad and not _fits(g.shape(x)[-n:], window, step, pads):
+            raise Untranslatable("AveragePool counts a last window that is cut off otherwise")
         r = g.op(
             "AveragePool", a, kernel_shape=window, strides=step, pads=_each(padding, n) * 2,
             ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad),
         )  # fmt: skip
         return g.op("Squeeze", r, g.const([0])) if alone else r
+
+
+def _fits(shape: Any, window: list[int], step: list[int], pads: list[int]) -> bool:
+    """Whether the windows end where the padded input does."""
+    return all(
+        type(n) is not SymInt and (int(n) + 2 * p - w) % s == 0
+        for n, w, s, p in zip(shape, window, step, pads, strict=True)
+    )
 
 
 def _whole_average(g: Builder, x: Node, kernel: Sequence[Any], n: int) -> str:
@@ -162,7 +182,11 @@ for _n in (1, 2, 3):
 
 
 def _upsample(name: str, n: int, mode: str) -> None:
-    @translates(f"upsample_{name}{n}d", f"upsample_{name}{n}d.vec")
+    keys = (f"upsample_{name}{n}d", f"upsample_{name}{n}d.vec")
+    if "exact" in name:
+        keys = (f"_upsample_{name}{n}d", f"_upsample_{name}{n}d.vec")
+
+    @translates(*keys)
     def translate(g: Builder, node: Node, x: Node, size: Any, *rest: Any) -> str:
         corners = False
         if mode != "nearest":
@@ -185,10 +209,22 @@ def _upsample(name: str, n: int, mode: str) -> None:
 
 for _n in (1, 2, 3):
     _upsample("nearest", _n, "nearest")
+    _upsample("nearest_exact", _n, "nearest")
 _upsample("linear", 1, "linear")
 _upsample("bilinear", 2, "linear")
 _upsample("trilinear", 3, "linear")
 _upsample("bicubic", 2, "cubic")
+
+
+@translates("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
+def grid_sampler(
+    g: Builder, node: Node, x: Node, grid: Node, mode: int, padding: int, align_corners: bool
+) -> str:
+    names = ("linear", "nearest", "cubic") if g.opset >= 20 else ("bilinear", "nearest", "bicubic")
+    return g.op(
+        "GridSample", g.of(x), g.of(grid), mode=names[mode],
+        padding_mode=("zeros", "border", "reflection")[padding], align_corners=int(align_corners),
+    )  # fmt: skip
 
 
 @translates("pixel_shuffle")

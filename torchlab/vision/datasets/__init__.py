@@ -3,22 +3,65 @@
 Source: https://docs.pytorch.org/vision/0.28/datasets.html
 """
 
-from torchlab.vision.datasets._wrapped import wrap_dataset_for_transforms_v2
+from torchlab.vision.datasets.caltech import Caltech101, Caltech256
 from torchlab.vision.datasets.cifar import CIFAR10, CIFAR100
+from torchlab.vision.datasets.coco import CocoCaptions, CocoDetection
+from torchlab.vision.datasets.country211 import Country211
+from torchlab.vision.datasets.dtd import DTD
+from torchlab.vision.datasets.emnist import EMNIST
+from torchlab.vision.datasets.eurosat import EuroSAT
 from torchlab.vision.datasets.fakedata import FakeData
+from torchlab.vision.datasets.fgvc_aircraft import FGVCAircraft
+from torchlab.vision.datasets.flowers102 import Flowers102
 from torchlab.vision.datasets.folder import DatasetFolder, ImageFolder
+from torchlab.vision.datasets.food101 import Food101
+from torchlab.vision.datasets.gtsrb import GTSRB
+from torchlab.vision.datasets.imagenette import Imagenette
 from torchlab.vision.datasets.mnist import KMNIST, MNIST, FashionMNIST
+from torchlab.vision.datasets.moving_mnist import MovingMNIST
+from torchlab.vision.datasets.oxford_iiit_pet import OxfordIIITPet
+from torchlab.vision.datasets.qmnist import QMNIST
+from torchlab.vision.datasets.rendered_sst2 import RenderedSST2
+from torchlab.vision.datasets.semeion import SEMEION
+from torchlab.vision.datasets.stanford_cars import StanfordCars
+from torchlab.vision.datasets.stl10 import STL10
+from torchlab.vision.datasets.svhn import SVHN
+from torchlab.vision.datasets.usps import USPS
 from torchlab.vision.datasets.vision import VisionDataset
+from torchlab.vision.datasets.voc import VOCDetection, VOCSegmentation
 
 __all__ = [
     "CIFAR10",
     "CIFAR100",
-    "KMNIST",
-    "MNIST",
+    "Caltech101",
+    "Caltech256",
+    "CocoCaptions",
+    "CocoDetection",
+    "Country211",
+    "DTD",
     "DatasetFolder",
+    "EMNIST",
+    "EuroSAT",
+    "FGVCAircraft",
     "FakeData",
     "FashionMNIST",
+    "Flowers102",
+    "Food101",
+    "GTSRB",
     "ImageFolder",
+    "Imagenette",
+    "KMNIST",
+    "MNIST",
+    "MovingMNIST",
+    "OxfordIIITPet",
+    "QMNIST",
+    "RenderedSST2",
+    "SEMEION",
+    "STL10",
+    "SVHN",
+    "StanfordCars",
+    "USPS",
+    "VOCDetection",
+    "VOCSegmentation",
     "VisionDataset",
-    "wrap_dataset_for_transforms_v2",
 ]

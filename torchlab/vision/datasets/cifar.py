@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
-import tarfile
 from typing import Any
 
 import numpy as np
 
-from torchlab.vision.datasets.utils import check_integrity, download_url
+from torchlab.vision.datasets.utils import check_integrity, download_and_extract_archive
 from torchlab.vision.datasets.vision import Transform, VisionDataset
 from torchlab.vision.transforms.functional import to_pil_image
 
@@ -103,17 +101,9 @@ class CIFAR10(VisionDataset):
         """The archive, unpacked in `root`."""
         if self._check_integrity():
             return
-        download_url(self.url, str(self.root), self.filename, self.tgz_md5)
-        with tarfile.open(os.path.join(str(self.root), self.filename)) as archive:
-            for member in archive:  # files only, below root (extractall's filter is of 3.11.4)
-                parts = member.name.split("/")
-                if not member.isfile() or ".." in parts or not parts[0]:
-                    continue
-                target = os.path.join(str(self.root), *parts)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                source: Any = archive.extractfile(member)
-                with source, open(target, "wb") as file:
-                    shutil.copyfileobj(source, file)
+        download_and_extract_archive(
+            self.url, str(self.root), filename=self.filename, md5=self.tgz_md5
+        )
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         return self._changed(to_pil_image(self.data[index]), self.targets[index])

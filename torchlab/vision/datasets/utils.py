@@ -1,4 +1,4 @@
-"""Files from the net, with their MD5.
+"""Files from the net, with their MD5; folders; checks of arguments.
 
 Source: https://docs.pytorch.org/vision/0.28/datasets.html
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from torchlab import hub
+from torchlab.vision.datasets.archives import extract_archive
+
+NOT_FOUND = "Dataset not found. You can use download=True to download it"
+NOT_FOUND_OR_CORRUPTED = "Dataset not found or corrupted. You can use download=True to download it"
 
 
 def calculate_md5(fpath: str | os.PathLike[str], chunk_size: int = 1024 * 1024) -> str:
@@ -32,7 +37,10 @@ def check_integrity(fpath: str | os.PathLike[str], md5: str | None = None) -> bo
 
 
 def download_url(
-    url: str, root: str | os.PathLike[str], filename: str | None = None, md5: str | None = None
+    url: str,
+    root: str | os.PathLike[str],
+    filename: str | os.PathLike[str] | None = None,
+    md5: str | None = None,
 ) -> None:
     """The file at an address, in the folder `root`; loaded only if it is not there yet.
 
@@ -48,3 +56,59 @@ def download_url(
         found = calculate_md5(path)
         os.remove(path)
         raise RuntimeError(f"File not found or corrupted: {url} has the MD5 {found}, not {md5}")
+
+
+def download_and_extract_archive(
+    url: str,
+    download_root: str | os.PathLike[str],
+    extract_root: str | os.PathLike[str] | None = None,
+    filename: str | os.PathLike[str] | None = None,
+    md5: str | None = None,
+    remove_finished: bool = False,
+) -> None:
+    """`download_url` into `download_root`, then `extract_archive` into `extract_root` (default:
+    the same folder)."""
+    download_root = os.path.expanduser(download_root)
+    name = os.fspath(filename or os.path.basename(url))
+    download_url(url, download_root, name, md5)
+    extract_archive(
+        os.path.join(download_root, name), extract_root or download_root, remove_finished
+    )
+
+
+def verify_str_arg(
+    value: Any,
+    arg: str | None = None,
+    valid_values: Iterable[str] | None = None,
+    custom_msg: str | None = None,
+) -> Any:
+    """`value` if it is one of the strings that are allowed; ValueError otherwise."""
+    of = "" if arg is None else f" for argument {arg}"
+    if not isinstance(value, str):
+        raise ValueError(f"Expected type str{of}, but got type {type(value)}.")
+    if valid_values is not None and value not in valid_values:
+        known = ", ".join(f"'{v}'" for v in valid_values)
+        raise ValueError(
+            custom_msg or f"Unknown value '{value}'{of}. Valid values are {{{known}}}."
+        )
+    return value
+
+
+def list_dir(root: str | os.PathLike[str], prefix: bool = False) -> list[str]:
+    """The folders in a folder; `prefix`: with its own path."""
+    root = os.path.expanduser(root)
+    found = [name for name in os.listdir(root) if os.path.isdir(os.path.join(root, name))]
+    return [os.path.join(root, name) for name in found] if prefix else found
+
+
+def list_files(
+    root: str | os.PathLike[str], suffix: str | tuple[str, ...], prefix: bool = False
+) -> list[str]:
+    """The files in a folder whose names end so; `prefix`: with its own path."""
+    root = os.path.expanduser(root)
+    found = [
+        name
+        for name in os.listdir(root)
+        if os.path.isfile(os.path.join(root, name)) and name.endswith(suffix)
+    ]
+    return [os.path.join(root, name) for name in found] if prefix else found

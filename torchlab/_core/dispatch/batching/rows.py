@@ -52,9 +52,7 @@ def _placed(g: Any, i: int, n: int, level: int) -> Any:
     def one(parts: list[Any]) -> Any:
         value = held(parts[0], level)
         shape = (n, *value._a.shape)
-        return batched(
-            _below(level, lambda: aten.select_backward(value, shape, 0, i)), 0, level
-        )
+        return batched(_below(level, lambda: aten.select_backward(value, shape, 0, i)), 0, level)
 
     return record(
         "PlaceBackward0",

@@ -11,12 +11,16 @@ from functools import wraps
 from typing import Any
 
 from torchlab.fx.graph_module import GraphModule
+from torchlab.fx.passes._ordered import (
+    Constraint,
+    OrderedPasses,
+    Pass,
+    this_before_that_pass_constraint,
+)
 from torchlab.fx.passes.infra.pass_base import PassResult
 from torchlab.nn.module import Module
 
 __all__ = ["pass_result_wrapper", "this_before_that_pass_constraint", "PassManager"]
-
-Pass = Callable[..., Any]
 
 
 def pass_result_wrapper(fn: Pass) -> Callable[..., PassResult | None]:
@@ -38,30 +42,7 @@ def pass_result_wrapper(fn: Pass) -> Callable[..., PassResult | None]:
     return wrapped_fn
 
 
-def this_before_that_pass_constraint(this: Pass, that: Pass) -> Callable[[Pass, Pass], bool]:
-    """A constraint: `this` runs before `that`."""
-
-    def depends_on(a: Pass, b: Pass) -> bool:
-        return not (a == that and b == this)
-
-    return depends_on
-
-
-def _validate_pass_schedule_constraint(
-    constraint: Callable[[Pass, Pass], bool], passes: list[Pass]
-) -> None:
-    for i, a in enumerate(passes):
-        for j, b in enumerate(passes[i + 1 :]):
-            if not constraint(a, b):
-                raise RuntimeError(
-                    f"pass schedule constraint violated. Expected {a} before {b} but found {a} at "
-                    f"index {i} and {b} at index{j} in pass list."
-                )
-
-
-def _topological_sort_passes(
-    passes: list[Pass], constraints: list[Callable[[Pass, Pass], bool]]
-) -> list[Pass]:
+def _topological_sort_passes(passes: list[Pass], constraints: list[Constraint]) -> list[Pass]:
     if not constraints:
         return passes
     later: dict[int, list[int]] = {i: [] for i in range(len(passes))}
@@ -86,7 +67,7 @@ def _topological_sort_passes(
     return [passes[i] for i in done]
 
 
-class PassManager:
+class PassManager(OrderedPasses):
     """Runs passes one after the other, `steps` times or until nothing changes.
 
     constraints: functions of (earlier pass, later pass) that say whether that order is allowed.
@@ -94,43 +75,25 @@ class PassManager:
     suppress_check_failures: they do not stop the run.
     """
 
-    passes: list[Pass]
-    constraints: list[Callable[[Pass, Pass], bool]]
-    _validated: bool = False
     steps: int = 1
 
     def __init__(
         self,
         passes: list[Pass] | None = None,
-        constraints: list[Callable[[Pass, Pass], bool]] | None = None,
+        constraints: list[Constraint] | None = None,
         steps: int | None = None,
         run_checks_after_each_pass: bool = False,
         suppress_check_failures: bool = False,
     ) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
+        super().__init__(passes, constraints)
         if steps:
             self.steps = steps
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self.suppress_check_failures = suppress_check_failures
 
-    def add_pass(self, _pass: Pass) -> None:
-        """One more pass, at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Callable[[Pass, Pass], bool]) -> None:
-        """One more constraint."""
-        self.constraints.append(constraint)
-        self._validated = False
-
     def validate_constraints(self) -> None:
         """RuntimeError if the order of the passes breaks a constraint."""
-        if self._validated:
-            return
-        for constraint in self.constraints:
-            _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+        self._check_order()
 
     def solve_constraints(self) -> None:
         """Bring the passes into an order that all constraints allow."""

@@ -12,6 +12,8 @@ from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import _geometry, _tensor_grid
 from torchlab.vision.transforms._convert import pil_to_tensor, to_pil_image
 from torchlab.vision.transforms._image import InterpolationMode
+from torchlab.vision.transforms.v2.functional._box_formats import CXCYWHR, convert
+from torchlab.vision.transforms.v2.functional._clamps import clamp
 from torchlab.vision.transforms.v2.functional._maps import move_boxes, move_points
 from torchlab.vision.transforms.v2.functional._modes import mode_of
 from torchlab.vision.transforms.v2.functional._registry import Picture, kernel, run
@@ -22,6 +24,7 @@ from torchlab.vision.tv_tensors import (
     KeyPoints,
     Mask,
     Video,
+    is_rotated_bounding_format,
     wrap,
 )
 
@@ -116,6 +119,12 @@ def elastic_bounding_boxes(
     clamping_mode: str | None = "soft",
 ) -> Any:
     move = _forward(canvas_size, displacement, aten.ceil)
+    if is_rotated_bounding_format(format):
+        # The middle moves, size and angle stay.
+        middle = convert(bounding_boxes, format, CXCYWHR)
+        moved = aten.cat((move(aten.reshape(middle[..., :2], (-1, 2))), middle[..., 2:]), -1)
+        moved = convert(aten.reshape(moved, middle.shape), CXCYWHR, format)
+        return clamp(moved, format, canvas_size, clamping_mode)
     return move_boxes(
         bounding_boxes,
         format,

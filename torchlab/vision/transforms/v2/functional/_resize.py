@@ -163,7 +163,7 @@ def resize_bounding_boxes(
     new = new_size(canvas_size, size, max_size)
     if is_rotated_bounding_format(format):
         move = _stretch(canvas_size, new)
-        return move_boxes(bounding_boxes, format, move, None, clamping_mode), new
+        return move_boxes(bounding_boxes, format, move, new, clamping_mode), new
     ratios = aten.tensor(_ratios(canvas_size, new) * 2, device=bounding_boxes.device)
     return (bounding_boxes * ratios).to(bounding_boxes.dtype), new
 

@@ -22,21 +22,22 @@ def to_rectangles(corners: Tensor) -> Tensor:
     """Parallelograms (N, 8) as rectangles with the same longer diagonal and the same direction of
     the longer side.
 
-    Boxes that are turned clockwise by 90 to 180 degrees keep the diagonal from the first corner,
-    the longer one or not: so does torchvision.
+    Of other quadrilaterals the first, second and fourth corner make the parallelogram, whose middle
+    is the one between the first and the third. Boxes that are turned clockwise by 90 to 180 degrees
+    keep the diagonal from the first corner, the longer one or not: so does torchvision.
     """
     p = aten.reshape(corners, (-1, 4, 2))
-    first, second = p[:, 2] - p[:, 0], p[:, 3] - p[:, 1]
-    upper, right = p[:, 1] - p[:, 0], p[:, 2] - p[:, 1]
-    turned_back = (upper[:, 1] > 0) & (right[:, 1] <= 0)
+    upper, left = p[:, 1] - p[:, 0], p[:, 3] - p[:, 0]
+    first, second = upper + left, left - upper
+    turned_back = (upper[:, 1] > 0) & (left[:, 1] <= 0)
     keeps_first = (_dot(first, first) >= _dot(second, second)) | turned_back
-    keeps_upper = (_dot(upper, upper) >= _dot(right, right))[:, None]
-    side = aten.where(keeps_upper, upper, right)
+    keeps_upper = (_dot(upper, upper) >= _dot(left, left))[:, None]
+    side = aten.where(keeps_upper, upper, left)
     along = side / aten.clamp(_dot(side, side)[:, None], min=1e-12)
     # From a corner that stays, the diagonal's part along the side leads to a new corner.
     diagonal = aten.where(keeps_first[:, None], first, second)
-    start = aten.where(keeps_first[:, None], p[:, 0], p[:, 1])
-    end = start + diagonal
+    middle = (p[:, 0] + p[:, 2]) / 2
+    start, end = middle - diagonal / 2, middle + diagonal / 2
     near = start + _dot(diagonal, along)[:, None] * side
     far = start + end - near
     # Of the two new corners, `near` is the next one after `start` if the side leads there.
