@@ -44,7 +44,7 @@ class LameWorker(Slow):
 
 
 def slow_collate(batch: Any) -> Any:
-    time.sleep(0.03)
+    time.sleep(0.06)
     return torch.stack(batch)
 
 
@@ -59,13 +59,14 @@ def record(loader: Any, step: float = 0.0, epochs: int = 1) -> Any:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_slow_dataset(workers: int) -> None:
-    recording = record(D.DataLoader(Slow(60, 0.008), 4, num_workers=workers))
+    recording = record(D.DataLoader(Slow(48, 0.02), 4, num_workers=workers))
     verdict = recording.verdict
     assert verdict.cause == "fetch" and verdict.share > 0.9
-    assert "reading samples is most of it: 3" in verdict.sentence  # 32 ms and a little
+    reads = verdict.figures["fetch"]
+    assert 0.08 <= reads < 0.2
+    assert f"reading samples is most of it: {seconds_text(reads)} of" in verdict.sentence
     assert "mostly waiting for a disk or a network" in verdict.sentence
     assert verdict.settings["num_workers"] > workers
-    assert verdict.figures["fetch"] == pytest.approx(0.034, abs=0.01)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -73,7 +74,10 @@ def test_a_slow_collate(workers: int) -> None:
     loader = D.DataLoader(Slow(48), 4, num_workers=workers, collate_fn=slow_collate)
     verdict = record(loader).verdict
     assert verdict.cause == "collate"
-    assert "collating is most of it: 3" in verdict.sentence and "collate_fn" in verdict.remedy
+    takes = verdict.figures["collate"]
+    assert 0.06 <= takes < 0.2
+    assert f"collating is most of it: {seconds_text(takes)} of" in verdict.sentence
+    assert "collate_fn" in verdict.remedy
 
 
 def test_a_slow_loop() -> None:
@@ -91,7 +95,9 @@ def test_one_slow_worker() -> None:
     recording = record(D.DataLoader(LameWorker(40), 2, num_workers=2), step=0.002)
     verdict = recording.verdict
     assert verdict.cause == "slow worker" and verdict.figures["worker"] == 1
-    assert "for worker 1: it takes 1" in verdict.sentence  # 100 ms and a little
+    takes = verdict.figures["worker_seconds"]
+    assert takes >= 0.1 > verdict.figures["others_seconds"]
+    assert f"for worker 1: it takes {seconds_text(takes)} for a batch" in verdict.sentence
     assert verdict.settings == {"in_order": False} and "in_order=False" in verdict.remedy
     stalls = recording.loading.stalls()
     assert stalls and all(recording.loading.batches[s.behind]["worker"] == 1 for s in stalls)
@@ -148,11 +154,9 @@ def test_too_few_workers() -> None:
     loader = D.DataLoader(Slow(96, 0.01), 4, num_workers=1)
     verdict = record(loader, step=0.02).verdict
     assert verdict.cause == "workers"
-    assert verdict.settings["num_workers"] in (2, 3)
-    assert "1 worker gives a batch every 4" in verdict.sentence  # 40 ms and a little
-    assert "reading waits and does not compute" in verdict.remedy or "num_workers=2" in (
-        verdict.remedy
-    )
+    assert verdict.settings == {"num_workers": verdict.figures["needed_workers"]}
+    assert 2 <= verdict.figures["needed_workers"] <= 4
+    assert "1 worker gives a batch every" in verdict.sentence
 
 
 # ---- simulated: exact ----------------------------------------------------------------------------

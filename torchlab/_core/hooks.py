@@ -82,3 +82,15 @@ def hooks_of(node: Any) -> Hooks:
     if node._hooks is None:
         node._hooks = Hooks()
     return node._hooks
+
+
+# Tensors that were asked to retain their gradient, by id, and have another history by now, which
+# did not take the wish over: they still say that they do.
+RETAINING: dict[int, Any] = {}
+
+
+def keep_retaining(t: Any) -> None:
+    """Remember that `t` retains its gradient, before its history is dropped."""
+    if t.retains_grad:
+        at = id(t)
+        RETAINING[at] = weakref.ref(t, lambda r: RETAINING.pop(at, None))

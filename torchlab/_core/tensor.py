@@ -21,7 +21,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.device import cpu, device
 from torchlab._core.formats import channels_last, contiguous_format, strided
-from torchlab._core.hooks import Hooks, RemovableHandle, hooks_of
+from torchlab._core.hooks import RETAINING, Hooks, RemovableHandle, hooks_of
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
 from torchlab._core.tape import (
@@ -239,7 +239,7 @@ class Tensor:
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for (or stop) gradients with respect to this leaf; returns the tensor."""
-        e = edge_asked(self)
+        e = self._e if requires_grad else edge_asked(self)
         if requires_grad:
             if e is None or type(e) is AccumulateGrad and e.leaf is nobody:
                 if not self._k.differentiable:
@@ -334,6 +334,8 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
+        if RETAINING and id(self) in RETAINING:
+            return True
         e = self._e
         if e is None or type(e) is AccumulateGrad:
             return False

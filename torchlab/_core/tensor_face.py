@@ -18,6 +18,7 @@ from torchlab._core.device import cpu
 from torchlab._core.dispatch import asking, levels, modes, python_key, wrappers
 from torchlab._core.dispatch.duals import Dual
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.hooks import keep_retaining
 from torchlab._core.kind import cpu_kind
 from torchlab._core.lazy import lazy
 from torchlab._core.memory.storage import Storage
@@ -321,6 +322,7 @@ def _detach_(self: Tensor) -> Tensor:
         )
     if type(self._e) is AccumulateGrad:
         self.requires_grad_(False)
+    keep_retaining(self)
     self._e = None
     if self._s is not None:
         self._s.stale = True  # its views ask it whether they want gradients

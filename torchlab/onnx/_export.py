@@ -105,8 +105,20 @@ def _functional(program: ExportedProgram) -> ExportedProgram:
     for node in program.graph.nodes:
         target = node.target
         if isinstance(target, OpOverload) and (target.parsed.is_mutable or not find(target)):
-            return decompose(program, keep=_known)
+            try:
+                return decompose(program, keep=_known)
+            except NotImplementedError as error:  # a part of an operator has no rule for shapes
+                raise UnsupportedOperatorError(_unknown(program)) from error
     return program
+
+
+def _unknown(program: ExportedProgram) -> list[tuple[str, str, str]]:
+    """The calls without a translation."""
+    return [
+        (str(n.target), "ONNX has no counterpart that torchlab knows", _where(n))
+        for n in program.graph.nodes
+        if n.op == "call_function" and n.target is not operator.getitem and find(n.target) is None
+    ]
 
 
 def _known(op: Any) -> bool:

@@ -14,10 +14,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
 from torchlab._core.kind import CPU_KINDS, Kind, cpu_kind, kind
 from torchlab._core.tape import (
-    NOGRAD,
-    TLS,
     Out,
-    wants_grad,
 )
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
@@ -181,9 +178,6 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
                 f" {value._a.ndim} dimension(s)."
             )
         d = operands[0].dtype if isinstance(operands[0], Tensor) else dt.of_scalar(operands[0])
-        if d.category < dt.FLOAT and isinstance(value, Tensor) and (not NOGRAD or TLS.grad):
-            if wants_grad(value):
-                raise RuntimeError(f"Autograd not support dtype: {d.scalar_name}")
         if isinstance(value, Tensor) and value._k.dtype is not d and value._k.device is cpu:
             scalar_array(value._a.item(), d)  # refuses what does not fit, as it does of numbers
         return d, d
@@ -234,6 +228,11 @@ def refuse_complex(op: Any) -> None:
     raise RuntimeError(
         f"{op.name} does not support automatic differentiation for outputs with complex dtype."
     )
+
+
+def refuse_integers(t: Tensor) -> None:
+    """For a result that would be recorded, but is of integers."""
+    raise RuntimeError(f"Autograd not support dtype: {t._k.dtype.scalar_name}")
 
 
 def common_type(operands: Any) -> dt.dtype:

@@ -71,6 +71,10 @@ def _randint(p: dict[str, Any]) -> tuple[Any, ...]:
     return (low, list(size)) if high is None else (low, high, list(size))
 
 
+def _randint_like(p: dict[str, Any]) -> tuple[Any, ...]:
+    return (p["self"], p["low"]) if p["high"] is None else (p["self"], p["low"], p["high"])
+
+
 # name → (positional arguments of a call, kind, schema without what all of a kind have).
 _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
     **dict.fromkeys(("zeros", "ones", "empty", "rand", "randn"), (_sizes, "made")),
@@ -87,6 +91,7 @@ _READ: dict[str, tuple[Callable[[dict[str, Any]], tuple[Any, ...]], str]] = {
         for n in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")
     },
     "full_like": (_plain("self", "fill_value"), "like"),
+    "randint_like": (_randint_like, "like"),
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), (_self_sizes, "like")),
     "new_full": (_self_full, "like"),
     "new_empty_strided": (_plain("self", "size", "stride"), "like"),
@@ -124,6 +129,8 @@ _TEXT: dict[str, str] = {
         f"{n}.default": f"(Tensor self, {_MADE}{_FORMAT}) -> Tensor"
         for n in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")
     },
+    "randint_like.default": f"(Tensor self, SymInt high, {_MADE}{_FORMAT}) -> Tensor",
+    "randint_like.low_dtype": f"(Tensor self, SymInt low, SymInt high, {_MADE}{_FORMAT}) -> Tensor",
     "full_like.default": f"(Tensor self, Scalar fill_value, {_MADE}{_FORMAT}) -> Tensor",
     **{
         f"{n}.default": f"(Tensor self, SymInt[] size, {_MADE}) -> Tensor"
@@ -159,6 +166,8 @@ def _which(name: str, args: tuple[Any, ...], generator: bool) -> str:
         return ("default", "start", "start_step")[len(args) - 1]
     if name == "bernoulli":
         return "p" if len(args) == 2 else "default"
+    if name == "randint_like":
+        return "low_dtype" if len(args) == 3 else "default"
     low = name == "randint" and len(args) == 3
     if generator and f"{name}.generator" in _TEXT:
         return "low_generator" if low else "generator"

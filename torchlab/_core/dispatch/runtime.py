@@ -89,6 +89,7 @@ NAMESPACE.update(
     note_write=note_write,
     NOWHERE=NOWHERE,
     refuse_complex=compute.refuse_complex,
+    refuse_integers=compute.refuse_integers,
     rebase_history=writes.rebase_history,
     elementwise_out=writes.elementwise_out,
     face_out=writes.face_out,

@@ -154,6 +154,8 @@ def _dense_pair(shape: Any, strides: Any, other_shape: Any, other_strides: Any) 
 def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
     refuse_numbers(op, operands)
     tensors = [x for x in operands if isinstance(x, Tensor)]
+    if op.name in _CLAMPS and t._k.dtype.is_complex:
+        result_dtypes(op, operands)  # refuses
     check_memory(op, t, tensors)
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
     if shape != t._a.shape:
@@ -164,13 +166,25 @@ def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
     check_cast(op, _result_into(op, operands, t._k.dtype), t._k.dtype)
 
 
+_CLAMPS = ("clamp", "_clamp_low", "_clamp_high")
+
+
 def _result_into(op: Any, operands: Any, target: dt.dtype) -> dt.dtype:
     """The type of the result; that it does not fit is told before that there is no kernel for
     it."""
     try:
         return result_dtypes(op, operands)[1]
     except NotImplementedError:
-        if op.promote != "bool":
+        x = operands[0]
+        by_tensor = op.name == "lerp" and isinstance(w := operands[2], Tensor) and w._a.ndim
+        if (by_tensor or op.name == "bitwise_not") and target is not x.dtype:
+            raise RuntimeError(f"Found dtype {target} but expected {x.dtype}") from None
+        if op.name == "lerp":
+            raise
+        if op.name in ("sign", *_CLAMPS) and isinstance(x, Tensor) and x._k.dtype.is_complex:
+            raise
+        by_number = op.name.startswith("clamp") and not isinstance(operands[1], Tensor)
+        if op.promote != "bool" and not by_number:
             check_cast(op, common_type(operands), target)
         raise
 
@@ -293,6 +307,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     move_retained(b, c)
     b._e = c
     s.stale = True
+    t._v = (b, NORMAL, -1)  # its edge is made anew, from the base's
     edge_of(t)
 
 
@@ -367,6 +382,11 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
         exact = isinstance(weight, Tensor) and weight._a.ndim > 0
     else:
         exact = op.name in _UNCONVERTED
+    if tensors[0]._k.dtype.is_complex:  # these look at that first
+        if op.name == "abs":
+            exact = False
+        elif op.name in ("ceil", "floor", "trunc"):
+            raise NotImplementedError(f"{op.name} is not supported for complex inputs")
     if exact and result is not out._k.dtype:
         raise RuntimeError(f"{op.name}: Found dtype {out.dtype} of out but expected {result}")
     if op.name in _TRUTHS and out._k.dtype is not dt.bool_:

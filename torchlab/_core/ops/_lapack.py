@@ -165,6 +165,11 @@ def host_of(t: Any) -> Any:
     """A tensor's elements in host memory."""
     while t._level and hasattr(t, "value"):  # Note [Levels]: of the whole batch
         t = t.value
+    if type(t._a) is MetaArray:
+        raise NotImplementedError(
+            "this operator looks at the elements: there is no rule for a tensor without data (of"
+            " the meta device, or fake)"
+        )
     return np.asarray(t.cpu()._a)
 
 

@@ -393,7 +393,10 @@ def tanhshrink(self: Any) -> Any:
     inplace=False,
     out=False,
     expr="where(self > 0, self, weight * self)",
-    vjp={"self": "where(self > 0, g, g * weight)", "weight": "where(self > 0, 0, g * self)"},
+    vjp={
+        "self": "where(self > 0, g, g * weight)",
+        "weight": "kept(where(self > 0, 0, g * self), weight)",
+    },
 )
 def _prelu_kernel(xp: Any, x: Any, weight: Any, out: Any = None) -> Any:
     """x where x > 0, else weight · x."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
-from torchlab._core.dispatch.registry import alias, aten
+from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._reduce import scalar_name
 from torchlab._core.ops._renamed import renamed
 from torchlab._core.ops.kernels import exact, fast, into, number
@@ -187,12 +187,24 @@ def _rounded_div(name: str, kernel: Any, expr: str) -> Any:
     )
 
 
+_div_exact = binary(
+    "_div_exact",
+    np.true_divide,
+    public=False,
+    numbers="all",
+    promote="float",
+    expr="self / other",
+    vjp={"self": "g / conj_of(other)", "other": "conj_of(self / other / other) * -g"},
+    grad_name="DivBackward2",
+)
 _div_floor = _rounded_div("_div_floor", _floor_divide, "floor(self / other)")
 trunc_divide = _rounded_div("trunc_divide", _trunc_divide, "trunc(self / other)")
 
 
 def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
+        return _div_exact
+    if rounding_mode is _NOT_SAID:
         return div_tensor
     if rounding_mode == "floor":
         return _div_floor
@@ -204,8 +216,13 @@ def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
     )
 
 
+# The default of `rounding_mode`, told by identity: PyTorch has another overload for where it is
+# given, also as None.
+_NOT_SAID = "".join(("no", "ne"))
+
+
 @face("div")
-def div(self: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+def div(self: Any, other: Any, *, rounding_mode: str | None = _NOT_SAID, out: Any = None) -> Any:
     """self / other; `rounding_mode` "floor" or "trunc" rounds and keeps integers."""
     chosen = _div_mode(self, other, rounding_mode)
     return (
@@ -214,7 +231,7 @@ def div(self: Any, other: Any, *, rounding_mode: str | None = None, out: Any = N
 
 
 @face("div_")
-def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div_(self: Any, other: Any, *, rounding_mode: str | None = _NOT_SAID) -> Any:
     """In-place `div`."""
     return _div_mode(self, other, rounding_mode).inplace(self, other)
 
@@ -279,7 +296,7 @@ pow_tensor = binary(
     inplace=True,
     grad_name="PowBackward1|PowBackward1|PowBackward2",
     vjp={
-        "self": "pow_backward_self(g, self, exponent)",
+        "self": "kept(pow_backward_self(g, self, exponent), result)",
         "exponent": "pow_backward_exponent(g, self, exponent, result)",
     },
     autocast="float32:accelerator",
@@ -505,13 +522,24 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
     return xp.add(a, (b * c) * number(value, a.dtype), out=out)
 
 
+@vjp_helper
+def of_floats(divisor: Any) -> Any:
+    """`addcdiv` by integers has no gradient: PyTorch divides in place there."""
+    if divisor._k.dtype.category < dt.FLOAT:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type"
+            f" {divisor._k.dtype.scalar_name}: the gradient of addcdiv by integers"
+        )
+    return divisor
+
+
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
     expr="self + value * tensor1 / tensor2",
     vjp={
-        "self": "g",
-        "tensor1": "g * conj_of(value / tensor2)",
+        "self": "kept(g, tensor2)",
+        "tensor1": "g * conj_of(value / of_floats(tensor2))",
         "tensor2": "-g * conj_of(value * tensor1 / (tensor2 * tensor2))",
     },
     autocast="promote:accelerator",
@@ -533,7 +561,7 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
     vjp={
         "self": "g * (1 - conj_of(weight))",
         "end": "g * conj_of(weight)",
-        "weight": "g * conj_of(end - self)",
+        "weight": "kept(g * conj_of(end - self), weight)",
     },
 )
 def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:

@@ -206,7 +206,7 @@ def imag_of(g: Any) -> Any:
         np.result_type(re.dtype, np.complex64),
         _joint_strides(re, im),
     ),
-    vjp={"real": "kept(real_of(g), real, imag)", "imag": "kept(imag_of(g), real, imag)"},
+    vjp={"real": "kept(real_of(g), real)", "imag": "kept(imag_of(g), imag)"},
 )
 def complex_(xp: Any, re: Any, im: Any) -> Any:
     """A complex tensor from two real ones of one type."""

@@ -539,13 +539,14 @@ masked_fill = pointwise(
     expr="where(mask, value, self)",
     grad_name="MaskedFillBackward0|MaskedFillBackward1",
     vjp={"self": "masked_fill(g, mask, 0)", "value": "masked(g, mask)"},
+    tags=("pointwise", "float_result"),
 )(_masked_fill)
 
 
 @face("clamp", spaces=("torch",))
 def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Limit to [min, max]: numbers or tensors; NaN wins; max wins over min."""
-    _check_bounds(min, max)
+    _check_bounds(self if out is None else None, min, max)
     if out is not None:
         return _clamp_op(min, max).out(*_bounds(self, min, max), out=out)
     return _clamp_op(min, max).function(*_bounds(self, min, max))
@@ -554,13 +555,17 @@ def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> An
 @face("clamp_")
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:
     """In-place `clamp`."""
-    _check_bounds(min, max)
+    _check_bounds(None, min, max)
     return _clamp_op(min, max).inplace(*_bounds(self, min, max))
 
 
-def _check_bounds(low: Any, high: Any) -> None:
+def _check_bounds(x: Any, low: Any, high: Any) -> None:
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(x, Tensor) and x._k.dtype.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+    if type(low) is complex or type(high) is complex:
+        raise RuntimeError("clamp: a bound cannot be complex: complex numbers have no order")
 
 
 def _clamp_op(low: Any, high: Any) -> Any:

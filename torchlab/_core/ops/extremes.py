@@ -78,7 +78,7 @@ def _extreme(name: str, doc: str) -> Any:
     @op(
         f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         out=True,
-        tags=("reduction", "out_same_dtype", "out_type_first"),
+        tags=("reduction", "out_same_dtype", "out_type_first", "real_gradient"),
         meta=reduction_meta(),
         vjp={"self": "shared_backward(g, self, result, dim, keepdim)"},
         public=False,

@@ -324,7 +324,7 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
             "reduce, include_self, result, needs)"
         )
     },
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "real_gradient"),
 )
 def index_reduce(
     xp: Any, a: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True

@@ -145,13 +145,13 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = arrays[0].shape
+    dim = layout.wrap_dim(dim, len(shape) + 1)
     for i, a in enumerate(arrays):
         if a.shape != shape:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 "
                 f"and {list(a.shape)} at entry {i}"
             )
-    dim = layout.wrap_dim(dim, len(shape) + 1)
     dtype = _common(arrays)
     r = xp.empty((*shape[:dim], len(arrays), *shape[dim:]), dtype)
     if (strides := _stacked_strides(arrays, dim, r.shape)) is not None:

@@ -15,6 +15,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._loss_types import cast_back, differ, is_number, refuse, together
 from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, np, reduction_number
 
 _F = ("nn.functional",)
@@ -68,7 +69,7 @@ def _floating(name: str, a: Any) -> None:
             "uint8": "Byte",
             "bool": "Bool",
         }
-        raise RuntimeError(
+        raise NotImplementedError(
             f"\"{name}_cpu\" not implemented for '{names.get(a.dtype.name, a.dtype.name)}'"
         )
 
@@ -288,7 +289,7 @@ def mse_loss(
 ) -> Any:
     """The mean (sum, or each) of (input − target)²."""
     number = reduction_number(reduction, size_average, reduce)
-    self, target = _same_size("mse_loss", self, target)
+    self, target = together("mse_cpu", *_same_size("mse_loss", self, target))
     if weight is not None:
         return _weighted(mse_loss_op.call(self, target, NONE), weight, reduction)
     return mse_loss_op.call(self, target, number)
@@ -323,7 +324,7 @@ def smooth_l1_loss(
     number = reduction_number(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    self, target = _same_size("smooth_l1_loss", self, target)
+    self, target = together("smooth_l1_cpu", *_same_size("smooth_l1_loss", self, target))
     return smooth_l1_loss_op.call(self, target, number, beta)
 
 
@@ -333,10 +334,11 @@ def huber_loss(
 ) -> Any:
     """½ d² where |d| ≤ delta, else delta · (|d| − ½ delta)."""
     number = reduction_number(reduction)
-    self, target = _same_size("huber_loss", self, target)
-    if weight is not None:
-        return _weighted(huber_loss_op.call(self, target, NONE, delta), weight, reduction)
-    return huber_loss_op.call(self, target, number, delta)
+    a, b = together("huber_cpu", *_same_size("huber_loss", self, target))
+    r = huber_loss_op.call(a, b, NONE if weight is not None else number, delta)
+    if differ(self, target):
+        r = cast_back(r, self, a)
+    return r if weight is None else _weighted(r, weight, reduction)
 
 
 @face("binary_cross_entropy", method=False, spaces=_F)
@@ -358,6 +360,11 @@ def binary_cross_entropy(
         )
     if weight is not None:
         weight = aten.expand(weight, layout.broadcast_shapes(weight._a.shape, target._a.shape))
+    if differ(self, target):
+        raise RuntimeError(
+            f"Found dtype {target._k.dtype.scalar_name} but expected {self._k.dtype.scalar_name}:"
+            " binary_cross_entropy needs a target of the input's type, target.to(input.dtype)"
+        )
     constant("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_op.call(self, target, weight, number)
 
@@ -381,7 +388,18 @@ def binary_cross_entropy_with_logits(
             f"Target size ({target.shape}) must be the same as input size ({self.shape})"
         )
     constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    return binary_cross_entropy_with_logits_op.call(self, target, weight, pos_weight, number)
+    if not is_number(self):
+        refuse("log_sigmoid_cpu", self)
+    run = binary_cross_entropy_with_logits_op.call
+    parts = [x for x in (weight, pos_weight) if x is not None]
+    if differ(self, target) or any(differ(self, x) for x in parts):
+        # As if written into 1 - target: of the target's type, whatever the weights are of.
+        a, b = together("log_sigmoid_cpu", self, target)
+        weight, pos_weight = (
+            None if x is None else aten.to(x, a._k.dtype) for x in (weight, pos_weight)
+        )
+        return cast_back(run(a, b, weight, pos_weight, number), target, self)
+    return run(self, target, weight, pos_weight, number)
 
 
 @face("binary_cross_entropy_with_logits", method=False)
@@ -416,6 +434,8 @@ def kl_div(
             "divides only by the batch size, and aligns with the KL div math definition.",
             stacklevel=2,
         )
+    if not (is_number(self) and is_number(target)):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     batchmean = reduction == "batchmean"
     number = (
         SUM
@@ -449,7 +469,7 @@ def poisson_nll_loss(
     loss = aten.exp(self) - target * self if log_input else self - target * aten.log(self + eps)
     if full:
         stirling = target * aten.log(target) - target + 0.5 * aten.log(2 * math.pi * target)
-        loss = loss + aten.masked_fill(stirling, target <= 1, 0)
+        loss = loss + aten.to(aten.masked_fill(stirling, target <= 1, 0), loss._k.dtype)
     return _reduced(loss, number)
 
 
@@ -478,6 +498,11 @@ def gaussian_nll_loss(
             var = aten.unsqueeze(var, -1)
         elif not _shares_one_dimension(self._a.shape, var._a.shape):
             raise ValueError("var is of incorrect size")
+    if not is_number(var):
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type"
+            f" {var._k.dtype.scalar_name}: gaussian_nll_loss limits var from below"
+        )
     # The limit is no part of the gradient, as in PyTorch.
     limited = var + aten.detach(aten.clamp(var, min=eps) - var)
     loss = 0.5 * (aten.log(limited) + (self - target) ** 2 / limited)

@@ -10,6 +10,7 @@ from typing import Any
 from torchlab._core.dispatch.arguments import check_tensor
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._loss_types import cast_back, is_number, refuse, same_type
 from torchlab._core.ops.kernels import MEAN, NONE, constant, reduction_number
 
 _F = ("nn.functional",)
@@ -39,7 +40,10 @@ def hinge_embedding_loss(
         reduction if type(reduction) is int else reduction_number(reduction, size_average, reduce)
     )
     zeros = aten.zeros_like(self)
-    far = aten.where(target != 1, aten.clamp(margin - self, min=0), zeros)
+    away = aten.clamp(margin - self, min=0)
+    if not is_number(self):
+        away = aten.to(away, self._k.dtype)
+    far = aten.where(target != 1, away, zeros)
     near = aten.where(target != -1, self, zeros)
     return _reduced(far + near, number)
 
@@ -73,9 +77,12 @@ def soft_margin_loss(
 ) -> Any:
     """log(1 + exp(−target · input))."""
     constant("soft_margin_loss", target=target)
-    return _reduced(
+    if not is_number(self):
+        cast_back(None, self, target)
+    r = _reduced(
         -aten.log_sigmoid(target * self), reduction_number(reduction, size_average, reduce)
     )
+    return cast_back(r, self)
 
 
 @face("multilabel_soft_margin_loss", spaces=_F, method=False)
@@ -116,6 +123,9 @@ def multi_margin_loss(
         )
     if weight is not None and weight._a.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    if self._k.device.type == "cpu" and self._k.dtype.name not in ("float32", "float64"):
+        refuse("multi_margin_loss_cpu_kernel", self)
+    same_type(weight, self)
     x = self if len(shape) == 2 else aten.reshape(self, (1, -1))
     if target._a.size != x._a.shape[0] or target._a.ndim > 1:
         raise RuntimeError(

@@ -13,6 +13,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._loss_types import is_number, refuse, same_type
 from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, reduction_number
 
 
@@ -190,6 +191,9 @@ nll_loss2d_forward, nll_loss2d_backward = _declare("2d", "NllLoss2DBackward0")
 def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """Minus the weighted mean (or sum, or each) of self's entries at the targets."""
     constant("nll_loss_forward", weight=weight)
+    if not is_number(self):
+        refuse("nll_loss_out_frame", self)
+    same_type(weight, self)
     forward = nll_loss_forward if self._a.ndim < 3 else nll_loss2d_forward
     return forward.call(self, target, weight, reduction, ignore_index)[0]
 
@@ -287,6 +291,11 @@ def cross_entropy_loss(
         )
     dim = 0 if n == 1 else 1
     soft = self._a.shape == target._a.shape and target._k.dtype.is_floating_point
+    if self._a.shape == target._a.shape and not soft and n > 1:
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got"
+            f" {target._k.dtype.scalar_name}"
+        )
     if not soft and target._k.dtype.is_floating_point:
         raise RuntimeError(
             f"expected scalar type Long but found {target._k.dtype.scalar_name}: targets must be "

@@ -18,6 +18,7 @@ from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.formats import contiguous_format, preserve_format
+from torchlab._core.hooks import keep_retaining
 from torchlab._core.memory.storage import Storage
 from torchlab._core.ops._places import elements
 from torchlab._core.ops._renamed import renamed
@@ -184,6 +185,7 @@ def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str)
     e = r._e
     recorded = e is not None and e is not before and type(e) is not AccumulateGrad
     if recorded:
+        keep_retaining(self)
         e = renamed(e, type(e).__name__[:-1] + number)
         self._e = e
     shape, k = self._a.shape, self._k

@@ -66,6 +66,7 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
     meta=_like,
     decompose=_softmax_decomposed,
     vjp={"self": "_softmax_backward(g, result, dim)"},
+    tags=("real_gradient",),
 )
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
     """exp(x) / Σ exp(x) along `dim`."""
@@ -108,6 +109,7 @@ def _log_softmax_decomposed(self: Any, dim: int) -> Any:
     meta=_like,
     decompose=_log_softmax_decomposed,
     vjp={"self": "_log_softmax_backward(g, result, dim)"},
+    tags=("real_gradient",),
 )
 def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     """x − log Σ exp(x) along `dim`."""
@@ -173,6 +175,7 @@ def _in_dtype(r: Any, dtype: Any) -> Any:
     meta=_like,
     grad_name="SafeSoftmaxBackward0",
     vjp={"self": "_softmax_backward(g, result, dim)"},
+    tags=("real_gradient",),
 )
 def _safe_softmax(xp: Any, a: Any, dim: int) -> Any:
     """softmax, but zeros for a row of −inf."""

@@ -27,6 +27,7 @@ from torchlab._core.ops._reduce import (
     squeeze,
 )
 from torchlab._core.ops.kernels import exact
+from torchlab._core.tape import edge_of
 
 _SELECTED = "gather_backward(g0, self.shape, dim, result1)"
 
@@ -110,6 +111,7 @@ def sort(
 @face("argsort")
 def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The positions along a dimension that sort the tensor."""
+    edge_of(self)  # a view that may not be used is refused
     return sort_stable.call(self.detach(), stable=stable, dim=dim, descending=descending)[1]
 
 
@@ -219,7 +221,7 @@ def _median(name: str) -> Any:
         f"{name}(Tensor self) -> Tensor",
         public=False,
         meta=lambda a: MetaArray((), a.dtype),
-        tags=("reduction",),
+        tags=("reduction", "real_gradient"),
         vjp={"self": "evenly_backward(g, self, result)"},
         grad_name=f"{name.title()}Backward0",
     )
@@ -289,7 +291,7 @@ nanmedian_full, nanmedian_along = _median("nanmedian")
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     out=True,
     vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
-    tags=("reduction",),
+    tags=("reduction", "real_gradient"),
     meta=lambda a, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim),
 )
 def mode(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:

@@ -30,7 +30,7 @@ binary(
     promote=floating("copysign_cpu"),
     numbers=("other",),
     grad_name="CopysignBackward1|CopysignBackward0",
-    vjp={"self": "copysign_backward(g, self, result)", "other": "zeros_like(g)"},
+    vjp={"self": "copysign_backward(g, self, result)", "other": "kept(zeros_like(g), result)"},
     doc="The magnitude of self with the sign of other.",
 )
 
@@ -156,7 +156,7 @@ binary(
     promote="float",
     numbers=(),
     vjp={
-        "self": "g * conj_of(pow(2.0, other))",
+        "self": "kept(g * conj_of(pow(2.0, other)), result)",
         "other": "g * conj_of(result) * 0.6931471805599453",
     },
     doc="self · 2^other.",

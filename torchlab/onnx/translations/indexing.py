@@ -21,12 +21,25 @@ def index_select(g: Builder, node: Node, x: Node, dim: int, index: Node) -> str:
     i = g.of(index, dt.int64)
     if not g.rank(index):
         i = g.op("Unsqueeze", i, g.const([0]))
+    if not g.rank(x):
+        return g.op("Identity", g.of(x))
     return g.op("Gather", g.of(x), i, axis=dim)
+
+
+def needs_dims(g: Builder, x: Node) -> None:
+    """ONNX's index operators take no tensors without dims."""
+    if not g.rank(x):
+        raise Untranslatable("a tensor without dims is indexed")
 
 
 @translates("gather")
 def gather(g: Builder, node: Node, x: Node, dim: int, index: Node, *rest: Any) -> str:
-    return g.op("GatherElements", g.of(x), g.of(index, dt.int64), axis=dim)
+    needs_dims(g, x)
+    a = g.of(x)
+    for d, (n, m) in enumerate(zip(g.shape(x), g.shape(index), strict=True)):
+        if d != dim % g.rank(x) and g.said(n) != g.said(m):  # only as much as is read
+            a = g.op("Slice", a, g.const([0]), g.size(m), g.const([d]))
+    return g.op("GatherElements", a, g.of(index, dt.int64), axis=dim)
 
 
 @translates("take")
@@ -97,6 +110,7 @@ def scatter(g: Builder, node: Node, x: Node, dim: int, index: Node, source: Any)
 
 
 def _scattered(g: Builder, x: Node, dim: int, index: Node, source: Any, reduction: str) -> str:
+    needs_dims(g, x)
     i, d = g.of(index, dt.int64), g.dtype(x)
     if isinstance(source, Node) and g.rank(source):
         updates = g.of(source, d)
@@ -135,6 +149,7 @@ def _written(
     g: Builder, x: Node, dim: int, places: str, updates: str, reduction: str = "none"
 ) -> str:
     """`x` with `updates` at `places` (a vector) of a dim."""
+    needs_dims(g, x)
     rank = g.rank(x)
     dim %= rank
     front = [dim, *(d for d in range(rank) if d != dim)]
@@ -185,6 +200,7 @@ def index_copy(g: Builder, node: Node, x: Node, dim: int, index: Node, source: N
 
 @translates("index_fill")
 def index_fill(g: Builder, node: Node, x: Node, dim: int, index: Node, value: Any) -> str:
+    needs_dims(g, x)
     i = g.of(index, dt.int64)
     shape = list(g.shape(x))
     n = g.shape(index)[0] if g.rank(index) else 1

@@ -123,8 +123,8 @@ def _random(*names: str) -> None:
 
 
 _random(
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal",
-    "bernoulli_", "uniform_", "normal_", "exponential_", "multinomial", "poisson",
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli",
+    "normal", "bernoulli_", "uniform_", "normal_", "exponential_", "multinomial", "poisson",
 )  # fmt: skip
 
 __all__ = ["filled"]

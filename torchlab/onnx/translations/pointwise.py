@@ -351,9 +351,9 @@ def _composed(*names: str) -> Any:
 
 @_composed("logaddexp")
 def logaddexp(g: Builder, a: str, b: str, d: dt.dtype) -> str:
-    both = [g.op("Unsqueeze", g.op("Add", x, g.op("Mul", y, g.of(0, d))), g.const([0]))
-            for x, y in ((a, b), (b, a))]  # fmt: skip
-    return g.op("ReduceLogSumExp", g.op("Concat", *both, axis=0), g.const([0]), keepdims=0)
+    away = g.op("Neg", g.op("Abs", g.op("Sub", a, b)))
+    away = g.op("Where", g.op("Equal", a, b), g.of(0, d), away)  # of equal infinities, too
+    return g.op("Add", g.op("Max", a, b), g.op("Log", g.op("Add", g.op("Exp", away), g.of(1, d))))
 
 
 @_composed("hypot")

@@ -35,10 +35,18 @@ def _scaled(g: Builder, a: str, factor: Any, d: dt.dtype) -> str:
     return a if factor == 1 else g.op("Mul", a, g.of(factor, d))
 
 
+def _sum(g: Builder, x: Node, beta: Any, product: str, alpha: Any, d: dt.dtype) -> str:
+    """beta · x + alpha · product; with beta = 0, x does not matter, be it NaN."""
+    product = _scaled(g, product, alpha, d)
+    if beta == 0:
+        return product
+    return g.op("Add", _scaled(g, g.of(x, d), beta, d), product)
+
+
 @translates("addmm")
 def addmm(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
     d = result(g, node)
-    if d.is_floating_point:
+    if d.is_floating_point and beta != 0:
         return g.op("Gemm", g.of(a), g.of(b), g.of(x), alpha=float(alpha), beta=float(beta))
     return added(g, node, x, a, b, beta, alpha)
 
@@ -46,22 +54,20 @@ def addmm(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alph
 @translates("baddbmm", "addmv")
 def added(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
     d = result(g, node)
-    product = _scaled(g, g.op("MatMul", g.of(a), g.of(b)), alpha, d)
-    return g.op("Add", _scaled(g, g.of(x), beta, d), product)
+    return _sum(g, x, beta, g.op("MatMul", g.of(a), g.of(b)), alpha, d)
 
 
 @translates("addr")
 def addr(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
     d = result(g, node)
-    product = _scaled(g, outer(g, node, a, b), alpha, d)
-    return g.op("Add", _scaled(g, g.of(x, d), beta, d), product)
+    return _sum(g, x, beta, outer(g, node, a, b), alpha, d)
 
 
 @translates("addbmm")
 def addbmm(g: Builder, node: Node, x: Node, a: Node, b: Node, beta: Any = 1, alpha: Any = 1) -> str:
     d = result(g, node)
     total = g.op("ReduceSum", g.op("MatMul", g.of(a), g.of(b)), g.const([0]), keepdims=0)
-    return g.op("Add", _scaled(g, g.of(x), beta, d), _scaled(g, total, alpha, d))
+    return _sum(g, x, beta, total, alpha, d)
 
 
 @translates("linalg_det", "det")

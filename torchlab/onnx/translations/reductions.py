@@ -31,6 +31,8 @@ def reduce(
     """A reduction of ONNX over dims; over all without any. `x`: what `a` is the value of, where it
     may have no dims."""
     if x is not None and not g.rank(x):
+        if kind in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"):
+            return g.op("Identity", a)
         dims = []
     axes = g.const(list(dims)) if dims else None
     return g.op(kind, a, axes, keepdims=int(keepdim))
@@ -182,16 +184,16 @@ def vector_norm(
     a = g.of(x, d)
     dims = dims_of(dim)
     if order == 2:
-        return reduce(g, "ReduceL2", a, dims, keepdim)
+        return reduce(g, "ReduceL2", a, dims, keepdim, x)
     if order == 1:
-        return reduce(g, "ReduceL1", a, dims, keepdim)
+        return reduce(g, "ReduceL1", a, dims, keepdim, x)
     size = g.op("Abs", a)
     if order in (math.inf, -math.inf):
-        return reduce(g, "ReduceMax" if order > 0 else "ReduceMin", size, dims, keepdim)
+        return reduce(g, "ReduceMax" if order > 0 else "ReduceMin", size, dims, keepdim, x)
     if order == 0:
         nonzero = g.cast(g.op("Greater", size, g.of(0, d)), dt.bool_, d)
-        return reduce(g, "ReduceSum", nonzero, dims, keepdim)
-    total = reduce(g, "ReduceSum", g.op("Pow", size, g.of(order, d)), dims, keepdim)
+        return reduce(g, "ReduceSum", nonzero, dims, keepdim, x)
+    total = reduce(g, "ReduceSum", g.op("Pow", size, g.of(order, d)), dims, keepdim, x)
     return g.op("Pow", total, g.of(1 / order, d))
 
 

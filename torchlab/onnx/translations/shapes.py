@@ -310,6 +310,8 @@ def trace(g: Builder, node: Node, x: Node) -> str:
 
 @translates("unfold")
 def unfold(g: Builder, node: Node, x: Node, dim: int, size: int, step: int) -> str:
+    if not g.rank(x):
+        raise Untranslatable("a tensor without dims has no windows")
     n = g.shape(node)[dim]
     if type(n) is SymInt:
         raise Untranslatable("the number of windows varies")

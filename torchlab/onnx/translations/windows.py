@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from torchlab.fx.experimental._symbolic_numbers import SymInt
 from torchlab.fx.node import Node
 from torchlab.onnx._builder import Builder
@@ -159,6 +161,9 @@ def _adaptive(n: int, name: str, kind: str, reduction: str) -> None:
         if all(w == 1 for w in wanted):
             r = g.op(reduction, g.of(x), g.const(list(range(-n, 0))), keepdims=1)
             return [r, r] if indices else r
+        if name == "avg" and not any(type(s) is SymInt for s in shape):
+            if any(s % w for s, w in zip(shape, wanted, strict=True)):
+                return _averaged(g, x, [int(s) for s in shape], wanted)
         if any(type(s) is SymInt and w != 1 or w and type(s) is not SymInt and s % w
                for s, w in zip(shape, wanted, strict=True)):  # fmt: skip
             raise Untranslatable(
@@ -171,6 +176,27 @@ def _adaptive(n: int, name: str, kind: str, reduction: str) -> None:
         r = g.op(kind, a, kernel_shape=window, strides=window)
         r = g.op("Squeeze", r, g.const([0])) if alone else r
         return [r, r] if indices else r
+
+
+def _averaged(g: Builder, x: Node, shape: list[int], wanted: list[int]) -> str:
+    """Averages over windows of different sizes: a product with a matrix for each dim."""
+    rank, n = g.rank(x), len(shape)
+    d = g.dtype(x)
+    a = g.of(x)
+    for i, (size, w) in enumerate(zip(shape, wanted, strict=True)):
+        if size == w:
+            continue
+        matrix = np.zeros((size, w))
+        for j in range(w):
+            low, high = j * size // w, -(-(j + 1) * size // w)
+            matrix[low:high, j] = 1 / (high - low)
+        perm = list(range(rank))
+        at = rank - n + i
+        perm[at], perm[-1] = perm[-1], perm[at]
+        turned = a if at == rank - 1 else g.op("Transpose", a, perm=perm)
+        a = g.op("MatMul", turned, g.const(matrix.astype(d.np)))
+        a = a if at == rank - 1 else g.op("Transpose", a, perm=perm)
+    return a
 
 
 for _n in (1, 2, 3):

@@ -35,6 +35,9 @@ class Caltech101(VisionDataset):
     The files are in root/caltech101. Attributes: categories, annotation_categories, y (numbers).
     """
 
+    _URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
+    _MD5 = "3138e1922a9193bfa496528edbbc45d0"
+
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -76,10 +79,7 @@ class Caltech101(VisionDataset):
         if self._check_integrity():
             return
         download_and_extract_archive(
-            "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
-            str(self.root),
-            filename="caltech-101.zip",
-            md5="3138e1922a9193bfa496528edbbc45d0",
+            self._URL, str(self.root), filename="caltech-101.zip", md5=self._MD5
         )
         inner = os.path.join(str(self.root), "caltech-101")
         for name in sorted(os.listdir(inner)):
@@ -112,6 +112,9 @@ class Caltech101(VisionDataset):
 
 class Caltech256(VisionDataset):
     """(Pillow image, class's number). The files are in root/caltech256/256_ObjectCategories."""
+
+    _URL = "https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar"
+    _MD5 = "67b4f42ca05d46448c6bb8ecd2220f6d"
 
     def __init__(
         self,
@@ -146,10 +149,7 @@ class Caltech256(VisionDataset):
         if self._check_integrity():
             return
         download_and_extract_archive(
-            "https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
-            str(self.root),
-            filename="256_ObjectCategories.tar",
-            md5="67b4f42ca05d46448c6bb8ecd2220f6d",
+            self._URL, str(self.root), filename="256_ObjectCategories.tar", md5=self._MD5
         )
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

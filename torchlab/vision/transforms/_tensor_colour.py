@@ -166,7 +166,7 @@ def posterize(img: Tensor, bits: int) -> Tensor:
         levels = 1 << bits
         return aten.clamp(aten.floor(img * levels), 0, levels - 1) * (1.0 / levels)
     all_bits = max_value(img.dtype).bit_length()
-    return img & ((1 << all_bits) - (1 << (all_bits - bits)))
+    return aten.bitwise_and(img, (1 << all_bits) - (1 << (all_bits - bits)))
 
 
 def solarize(img: Tensor, threshold: float) -> Tensor:

@@ -13,7 +13,9 @@ from torchlab._core.tensor import Tensor
 from torchlab.overrides import DisableTorchFunctionSubclass
 from torchlab.vision.tv_tensors._return_type import keeps_type
 
-_KEEP_TYPE = frozenset({Tensor.clone, Tensor.to, Tensor.detach, Tensor.requires_grad_})
+_KEEP_TYPE = frozenset(
+    getattr(Tensor, name) for name in ("clone", "to", "detach", "requires_grad_")
+)
 """What leaves the values' meaning alone returns the same type always."""
 
 

@@ -283,7 +283,10 @@ def _record(op: Any, t: str = "result") -> list[str]:
 
 
 def _refused_complex(op: Any, result: str) -> list[str]:
-    """What has no gradient of complex numbers says so when it would be recorded."""
+    """What has no gradient of complex numbers (or of integers) says so when it would be
+    recorded."""
+    if "float_result" in op.tags:
+        return [f"if not {result}._k.differentiable:", f"    refuse_integers({result})"]
     if "real_gradient" not in op.tags:
         return []
     first = result if len(op.schema.returns) == 1 else f"{result}0"

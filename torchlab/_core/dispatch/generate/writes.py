@@ -53,11 +53,6 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     if vjp:
         kept = "original" if "self" in op_saved(op) else None
         record = nodes.record_lines(op, "self", original=kept)
-        if "real_gradient" in op.tags:
-            lines += [
-                "    if record and self._k.dtype.is_complex:",
-                f"        refuse_complex(OP_{i})",
-            ]
         lines += ["    if record:", *("        " + x for x in nodes.nowhere_lines(p))]
     early = []  # saved before the write: `x.mul_(x)` must not keep the new x for the old one
     for j, line in enumerate(record):

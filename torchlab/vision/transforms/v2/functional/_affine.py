@@ -137,7 +137,9 @@ def _forward(
     shears = _geometry.affine_arguments(angle, translate, scale, shear, center)
     height, width = canvas_size
     at = (width * 0.5, height * 0.5) if center is None else center
-    return _tensor_grid.inverse_affine_matrix(at, angle, translate, scale, shears, inverted=False, fused=True)
+    return _tensor_grid.inverse_affine_matrix(
+        at, angle, translate, scale, shears, inverted=False, fused=True
+    )
 
 
 def affine_keypoints(

@@ -114,7 +114,8 @@ def sanitize_bounding_boxes(
     """The boxes that are good, and the mask (N) of them among all.
 
     A box is removed that reaches beyond its image, or whose width or height is below `min_size` or
-    its area below `min_area`. format, canvas_size: for plain tensors only.
+    its area below `min_area`; the height of a turned box counts as
+    hypot(x2 - x1, y4 - y1). format, canvas_size: for plain tensors only.
     """
     if is_pure_tensor(bounding_boxes):
         if format is None or canvas_size is None:
@@ -151,12 +152,17 @@ def _good_boxes(
     min_area: float,
 ) -> Tensor:
     height, width = canvas_size
-    corners = convert(boxes, format, XYXYXYXY if is_rotated_bounding_format(format) else XYXY)
+    turned = is_rotated_bounding_format(format)
+    corners = convert(boxes, format, XYXYXYXY if turned else XYXY)
     w, h = corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]
+    if turned:
+        # torchvision's measure of the height takes the x of the upper side, not of the left one.
+        w, h = aten.hypot(w, h), aten.hypot(w, corners[:, 7] - corners[:, 1])
     x, y = corners[:, 0::2], corners[:, 1::2]
-    good = (w >= min_size) & (h >= min_size) & (w * h >= min_area)
-    good = good & (x >= 0).all(-1) & (x <= width).all(-1)
-    return good & (y >= 0).all(-1) & (y <= height).all(-1)
+    good: Any = (w >= min_size) & (h >= min_size) & (w * h >= min_area)
+    for where, end in ((x, width), (y, height)):
+        good = good & (where >= 0).all(-1) & (where <= end).all(-1)
+    return good
 
 
 def sanitize_keypoints(

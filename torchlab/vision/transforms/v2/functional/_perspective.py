@@ -162,9 +162,7 @@ def perspective_bounding_boxes(
     clamping_mode: str | None = "soft",
 ) -> Any:
     move = _forward(_geometry.projection(startpoints, endpoints, coefficients))
-    return move_boxes(
-        bounding_boxes, format, move, canvas_size, clamping_mode, whole_before=True
-    )
+    return move_boxes(bounding_boxes, format, move, canvas_size, clamping_mode, whole_before=True)
 
 
 @kernel(perspective, BoundingBoxes, whole=True)

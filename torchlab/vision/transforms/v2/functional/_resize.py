@@ -53,9 +53,7 @@ def resize(
     )
 
 
-def new_size(
-    old: tuple[int, int], size: Any, max_size: int | None
-) -> tuple[int, int]:
+def new_size(old: tuple[int, int], size: Any, max_size: int | None) -> tuple[int, int]:
     """(height, width) after a resize to `size`."""
     if isinstance(size, int):
         size = [size]

@@ -112,7 +112,9 @@ def _forward(
     height, width = canvas_size
     at = (width * 0.5, height * 0.5) if center is None else center
     still = (0.0, 0.0)
-    matrix = _tensor_grid.inverse_affine_matrix(at, -angle, still, 1.0, still, inverted=False, fused=True)
+    matrix = _tensor_grid.inverse_affine_matrix(
+        at, -angle, still, 1.0, still, inverted=False, fused=True
+    )
     if not expand:
         return matrix, canvas_size
     back = _tensor_grid.inverse_affine_matrix(at, -angle, still, 1.0, still)

@@ -33,9 +33,7 @@ def posterize_image(image: Any, bits: int) -> Any:
     wide = image.is_floating_point()
     most = 8 if wide else _numbers(image, "posterize")
     if not (isinstance(bits, int) and 0 <= bits <= 8):
-        raise TypeError(
-            f"bits must be a positive integer in the range [0, 8], got {bits} instead."
-        )
+        raise TypeError(f"bits must be a positive integer in the range [0, 8], got {bits} instead.")
     if bits >= most and not wide:
         return image
     return _tensor_colour.posterize(image, bits)

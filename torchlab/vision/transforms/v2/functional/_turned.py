@@ -5,7 +5,11 @@ A turned box keeps its angle when it is cut. "soft" cuts what no part of the ima
 is the smallest box around what the box and the image have in common. "hard" leaves nothing outside:
 one border of the image after the other (left, top, right, bottom), the corner that reaches farthest
 beyond it moves to the middle of the piece of the border that lies in the box; its two sides follow,
-and the other two grow again as far as the box went before and the image reaches.
+and the other two grow again as far as the box went before and the image reaches. A level box is cut
+as upright ones are, and what has nothing in common with the image shrinks to its lower left corner.
+
+Where torchvision takes a box for level that is tilted by less than a tenth of a pixel, and returns
+its corners in another order or numbers without meaning, this cuts it as any other.
 
 Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.transforms.v2.ClampBoundingBoxes.html
 """
@@ -13,6 +17,7 @@ Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.transforms.v2
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
@@ -91,18 +96,16 @@ def _common(p: Tensor, canvas_size: tuple[int, int]) -> tuple[Tensor, Tensor, Te
         way = following[..., axis] - p[..., axis]
         share = (at - p[..., axis]) / aten.where(way == 0, aten.ones_like(way), way)
         share = aten.unsqueeze(aten.where(way == 0, aten.full_like(way, -1), share), -1)
-        candidates.append(
-            aten.where((share >= 0) & (share <= 1), p + share * (following - p), p)
-        )
+        candidates.append(aten.where((share >= 0) & (share <= 1), p + share * (following - p), p))
     points = aten.cat(candidates, 1)
     off = points - p[:, :1]
     a, b = _dot(off, u[:, None]), _dot(off, v[:, None])
     w, h = _dot(p[:, 1] - p[:, 0], u)[:, None], _dot(p[:, 3] - p[:, 0], v)[:, None]
     x, y = points[..., 0], points[..., 1]
     slack = 1e-5 * max(height, width)
-    inside = (a >= -slack) & (a <= w + slack) & (b >= -slack) & (b <= h + slack)
-    inside = inside & (x >= -slack) & (x <= width + slack)
-    inside = inside & (y >= -slack) & (y <= height + slack)
+    inside: Any = (a >= -slack) & (a <= w + slack)
+    for where, end in ((b, h), (x, width), (y, height)):
+        inside = inside & (where >= -slack) & (where <= end + slack)
     return a, b, inside
 
 
@@ -111,10 +114,9 @@ def _around(p: Tensor, a: Tensor, b: Tensor, inside: Tensor) -> Tensor:
     u, v = _directions(p)
     least = [aten.where(inside, c, aten.full_like(c, math.inf)).amin(1) for c in (a, b)]
     most = [aten.where(inside, c, aten.full_like(c, -math.inf)).amax(1) for c in (a, b)]
-    parts = []
-    for s, t in ((least[0], least[1]), (most[0], least[1]), (most[0], most[1]), (least[0], most[1])):
-        parts.append(p[:, 0] + s[:, None] * u + t[:, None] * v)
-    return aten.stack(parts, 1)
+    (a0, b0), (a1, b1) = least, most
+    ends = ((a0, b0), (a1, b0), (a1, b1), (a0, b1))
+    return aten.stack([p[:, 0] + s[:, None] * u + t[:, None] * v for s, t in ends], 1)
 
 
 def _hard(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
@@ -175,9 +177,7 @@ def _hard_left(p: Tensor, before: Tensor, height: int, width: int) -> Tensor:
     w, h = reach(q[:, 1], u), reach(q[:, 3], v)
     most_w = aten.minimum(room(middle, -u[:, 1]), room(width - h * v[:, 0], u[:, 0]))
     most_w = aten.maximum(w, most_w)
-    most_h = aten.minimum(
-        room(height - middle, v[:, 1]), room(width - most_w * u[:, 0], v[:, 0])
-    )
+    most_h = aten.minimum(room(height - middle, v[:, 1]), room(width - most_w * u[:, 0], v[:, 0]))
     w = aten.maximum(w, aten.minimum(reach(old[:, 1], u), most_w))[:, None]
     h = aten.maximum(h, aten.minimum(reach(old[:, 3], v), most_h))[:, None]
     cut = aten.stack((corner, corner + w * u, corner + w * u + h * v, corner + h * v), 1)
