@@ -149,6 +149,13 @@ _LAZY |= {
     """.split()
 }
 _LAZY |= {
+    name: ("torchlab._core.checking", name)
+    for name in """
+    _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
+    _check_value
+    """.split()
+}
+_LAZY |= {
     "autocast": ("torchlab.amp.autocast_mode", "autocast"),
     "GradScaler": ("torchlab.amp.grad_scaler", "GradScaler"),
 }

@@ -32,7 +32,8 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     (("_core.tape", "_core.tensor", "_core.dispatch", "_core.dlpack"), ("_core.codegen",)),
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
-        "_core.sharing _core.ops _core.control_flow _core.inspection _core.storages _core.legacy "
+        "_core.checking _core.sharing _core.ops _core.control_flow "
+        "_core.inspection _core.storages _core.legacy "
         "_core.tensor_face functional linalg fft signal special sparse random storage types "
         "overrides _C return_types "
         "masked"

@@ -91,6 +91,9 @@ def test_equal_sizes():
     assert made(torch.ones(3, 2), torch.ones(3, 2)).shape == (3, 2)
     with pytest.raises(AssertionError, match=r"y\.size\(\)\[0\] == x\.size\(\)\[0\]"):
         made(torch.ones(5, 2), torch.ones(6, 2))
+    for first, second in (({0: Dim.AUTO}, {0: B}), ({0: B}, {0: Dim.AUTO})):
+        program = run(add, args, (first, second))  # what is open follows what is declared
+        assert list(ranges(program).values()) == ["VR[1, 99]"]
     with pytest.raises(UserError, match=r"= 5 is not equal to L\['x'\]\.size\(\)\[0\] = 4"):
         run(add, (torch.ones(4, 2), torch.ones(5, 2)), ({0: B}, {0: B}))
 

@@ -170,3 +170,77 @@ def test_what_only_data_can_tell_is_an_error_with_the_line():
         export(Branch(), (torch.ones(2),))
     with pytest.raises(torch._dynamo.exc.UserError, match=r"shape that only the data can tell"):
         export(Pick(), (torch.ones(2),))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.l = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False)
+        self.l.weight = self.e.weight
+
+    def forward(self, i):
+        return self.l(self.e(i))
+
+
+def test_tied_parameters_keep_both_names_and_stay_one():
+    m = Tied()
+    program = export(m, (torch.tensor([1, 3]),))
+    assert program.graph_signature.parameters == ("e.weight", "l.weight")
+    made = program.module()
+    assert made.e.weight is made.l.weight
+    assert_close(made(torch.tensor([0, 4])), m(torch.tensor([0, 4])))
+
+
+def test_keywords_keep_their_own_names_and_order():
+    class M(nn.Module):
+        def forward(self, *args, k, **others):
+            return args[0] + k, others["a"], others["a_b"]
+
+    one = torch.ones(2)
+    program = export(M(), (one,), {"a_b": one * 2, "k": one, "a": one * 3})
+    assert program.graph_signature.user_inputs == ("args_0", "a_b", "k", "a")
+    got = program.module()(one, a=one * 5, k=one, a_b=one * 4)
+    assert [float(t[0]) for t in got] == [2, 5, 4]
+
+
+def test_a_value_whose_geometry_is_written_is_followed():
+    class M(nn.Module):
+        def forward(self, x):
+            y = x * 2
+            y.squeeze_(-1)
+            return y, torch.quantile(x, 0.5)
+
+    program = export(M(), (torch.ones(3, 1),))
+    assert [s.arg.name for s in program.graph_signature.output_specs][0] != "mul"
+    x = torch.randn(3, 1)
+    for made in (program, program.run_decompositions()):
+        assert_close(made.module()(x), M()(x))
+
+
+def test_constants_that_an_operators_parts_make_are_constants_of_the_program():
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.combinations(x)
+
+    program = export(M(), (torch.ones(4),)).run_decompositions()
+    assert any(n.startswith("decomposed_tensor") for n in program.constants)
+    x = torch.randn(4)
+    assert_close(program.module()(x), torch.combinations(x))
+
+
+def test_checks_in_the_program():
+    class M(nn.Module):
+        def forward(self, x):
+            torch._check(x.shape[0] >= 2, lambda: f"{x.shape[0]} rows")
+            return x.reshape(x.shape[0] * 2)
+
+    made = export(M(), (torch.ones(3, 2),), dynamic_shapes=({0: Dim("b")},)).module()
+    assert made(torch.ones(4, 2)).shape == (8,)
+    with pytest.raises(RuntimeError, match="^1 rows"):
+        M()(torch.ones(1, 2))
+    with pytest.raises(TypeError, match="cond must be a bool, but got a Tensor"):
+        torch._check(torch.ones(()) > 0)
+    with pytest.raises(IndexError, match="Expected cond to be True"):
+        torch._check_index(False)
+    with pytest.raises(RuntimeError, match="Expected cond to be True"):
+        torch._check_tensor_all(torch.tensor([True, False]))

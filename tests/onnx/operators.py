@@ -228,6 +228,34 @@ def operators(torch: Any) -> dict[str, Any]:
         ),
         "cross_entropy": lambda x: F.cross_entropy(x[:, 0], (x[:, 0, 0] * 2).long().clamp(0, 3)),
         "cdist": lambda x: torch.cdist(x, x),
+        "logaddexp": lambda x: torch.logaddexp(x, x.log()),
+        "atan2": lambda x: (torch.atan2(x - 0.5, 0.3 - x), torch.hypot(x, x), torch.xlogy(x, x)),
+        "signs": lambda x: (torch.copysign(x, x - 0.5), torch.heaviside(x - 0.5, x), torch.sinc(x)),
+        "nan": lambda x: (
+            torch.fmax(x, x / 0 * 0),
+            torch.nansum(x / 0 * 0, 1),
+            torch.logit(x, 0.1),
+        ),
+        "count_nonzero": lambda x: (
+            torch.count_nonzero(x > 0.5, 1),
+            torch.addbmm(ones(3, 3), x, x.mT),
+        ),
+        "diagonal": lambda x: (x.diagonal(0, 1, 2), x.diagonal(1, 2, 1), x[0, :, :3].trace()),
+        "channel_shuffle": lambda x: F.channel_shuffle(x.reshape(-1, 6, 2), 3),
+        "adaptive 5 of 4": lambda x: (
+            F.adaptive_avg_pool1d(x, 3),
+            F.adaptive_avg_pool2d(x, (2, 3)),
+        ),
+        "resized as it is": lambda x: F.interpolate(x[:, None], scale_factor=(2, 1.5)),
+        "grid_sample": lambda x: F.grid_sample(
+            x[:, None], x[:, :2, :4].reshape(-1, 2, 2, 2), align_corners=False
+        ),
+        "more losses": lambda x: (
+            F.smooth_l1_loss(x, x * 3, beta=0.7),
+            F.huber_loss(x, x * 3, delta=0.7),
+            F.binary_cross_entropy(x, x, reduction="none"),
+            F.nll_loss(x[:, 0], (x[:, 0, 0] * 2).long(), ones(4) * 2, ignore_index=0),
+        ),
         "constant": lambda x: x + torch.tensor([1.0, 2.0, 3.0, 4.0]),
         "in place": lambda x: x.clone().add_(1).mul_(2),
     }

@@ -131,14 +131,17 @@ def caltech256(folder: pathlib.Path) -> None:
 ONE_OBJECT = """<annotation><folder>VOC2012</folder><filename>a.jpg</filename>
 <source><database>The VOC2007 Database</database></source><empty/>
 <size><width>6</width><height>5</height><depth>3</depth></size><segmented>0</segmented>
-<object><name>dog</name><pose>Left</pose><bndbox><xmin>1</xmin><ymin>2</ymin></bndbox></object>
+<object><name>dog</name><pose>Left</pose>
+<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>4</xmax><ymax>5</ymax></bndbox></object>
 </annotation>
 """
 TWO_OBJECTS = """<annotation>
     <folder>VOC2012</folder>
-    <object><name>dog</name><bndbox><xmin>1</xmin></bndbox></object>
+    <object><name>dog</name>
+    <bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>2</ymax></bndbox></object>
     <object>
         <name>person</name>
+        <bndbox><xmin>2</xmin><ymin>1</ymin><xmax>6</xmax><ymax>5</ymax></bndbox>
         <part><name>head</name><bndbox><xmin>1.5</xmin></bndbox></part>
         <part><name>foot</name><bndbox><xmin>2</xmin></bndbox></part>
     </object>

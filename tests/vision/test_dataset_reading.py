@@ -109,6 +109,10 @@ def test_caltech(tmp_path):
     assert targets(D.Caltech256(tmp_path)) == [0, 0, 1, 1, 1]
 
 
+def box(*corners):
+    return dict(zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True))
+
+
 def test_voc(tmp_path):
     files.voc(tmp_path)
     files.voc(tmp_path, "2007")
@@ -119,10 +123,10 @@ def test_voc(tmp_path):
         "source": {"database": "The VOC2007 Database"},
         "size": {"width": "6", "height": "5", "depth": "3"},
         "segmented": "0",
-        "object": [{"name": "dog", "pose": "Left", "bndbox": {"xmin": "1", "ymin": "2"}}],
+        "object": [{"name": "dog", "pose": "Left", "bndbox": box("1", "2", "4", "5")}],
     }
     dog, person = second["annotation"]["object"]
-    assert dog == {"name": "dog", "bndbox": {"xmin": "1"}}
+    assert dog == {"name": "dog", "bndbox": box("1", "1", "3", "2")}
     assert [part["name"] for part in person["part"]] == ["head", "foot"]
     masks = D.VOCSegmentation(tmp_path, image_set="val", transforms=lambda x, y: (x.size, y.mode))
     assert list(masks[0]) == [(6, 5), "L"] and masks.masks[0].endswith("b.png")

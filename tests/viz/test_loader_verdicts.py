@@ -81,13 +81,13 @@ def test_a_slow_collate(workers: int) -> None:
 
 
 def test_a_slow_loop() -> None:
-    loader = D.DataLoader(Slow(48), 4, num_workers=2, persistent_workers=True)
+    loader = D.DataLoader(Slow(40), 4, num_workers=2, persistent_workers=True)
     list(loader)  # the workers are there when it counts
-    verdict = record(loader, step=0.04).verdict
+    verdict = record(loader, step=0.12).verdict
     assert verdict.cause == "loop" and verdict.settings == {} and verdict.share < 0.1
     assert verdict.sentence.startswith("The training loop itself takes the time: 9")
     assert "1 worker of the 2 would do" in verdict.remedy
-    verdict = record(D.DataLoader(Slow(48), 4), step=0.04).verdict
+    verdict = record(D.DataLoader(Slow(40), 4), step=0.06).verdict
     assert verdict.cause == "loop"
 
 

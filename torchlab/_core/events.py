@@ -164,11 +164,12 @@ loader_phase = Topic(
     "A stretch of a data loader's work. phase: 'fetch' (samples are read), 'collate', 'queued' (a"
     " batch is ready and not taken) or 'wait' (the loop waits for a batch); with workers also"
     " 'start' (a worker's process is being started), 'idle' (it has no request), 'pack' (it keeps"
-    " account of where it is and moves a batch into shared memory), 'send' (the batch is in the pipe's queue), 'blocked' (the loader"
-    " waits for any answer) and 'receive' (it reads one); worker: int, None for the loader's"
-    " process; batch: int; began, ended: float (time.perf_counter); cpu: float | None, seconds of"
-    " the processor in it; slowest: (index, seconds) of the sample that took longest, or None;"
-    " loader (lent) and pass_id: int, as in loader_pass.",
+    " account of where it is and moves a batch into shared memory), 'send' (the batch is on its way"
+    " into the pipe), 'blocked' (the loader waits for any answer) and 'receive' (it reads one);"
+    " worker: int, None for the loader's process; batch: int; began, ended: float"
+    " (time.perf_counter); cpu: float | None, seconds of the processor in it; slowest: (index,"
+    " seconds) of the sample that took longest, or None; loader (lent) and pass_id: int, as in"
+    " loader_pass.",
 )
 loader_pass = Topic(
     "loader_pass",

@@ -9,6 +9,8 @@ Source: https://docs.pytorch.org/docs/2.13/notes/randomness.html and the pages o
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -107,8 +109,23 @@ def is_warn_always_enabled() -> bool:
 _warned: set[str] = set()
 
 
-def warn_once(key: str, message: str, stacklevel: int = 3) -> None:
+def warn_once(key: str, message: str) -> None:
     """Warn the first time in this process, or each time if `set_warn_always(True)` holds."""
     if key not in _warned or _warn_always:
         _warned.add(key)
-        warnings.warn(message, stacklevel=stacklevel)
+        warn_user(message)
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that led here: the nearest one outside torchlab's files and
+    its generated calls."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_PACKAGE, "<torchlab ")):
+            break
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -638,7 +638,6 @@ def _old() -> None:
         " the only storage class. This should only matter to you if you are using storages"
         " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of"
         " tensor.storage()",
-        stacklevel=4,
     )
 
 

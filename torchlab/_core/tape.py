@@ -568,6 +568,13 @@ def unpack(saved: Any, node: Node) -> Any:
     return saved
 
 
+def unpack_spare(saved: Any, node: Node) -> Any:
+    """As `unpack`, for a tensor the gradient can do without: None once it is overwritten."""
+    if type(saved) is tuple and len(saved) == 5 and saved[1].version != saved[2]:
+        return None
+    return unpack(saved, node)
+
+
 keeper: list[Any] = []  # torchlab._core.dispatch.python_key puts its class of saved tensors here
 
 

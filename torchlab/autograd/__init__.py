@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from torchlab._core.tape import Node
 from torchlab.autograd import (
     forward_ad,
     function_transforms,
     functional,
     graph,
-    profiler,
     tangents,
 )
 from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -25,6 +27,14 @@ from torchlab.autograd.grad_mode import (
 from torchlab.autograd.gradcheck import gradcheck, gradgradcheck
 from torchlab.autograd.nested_function import NestedIOFunction
 from torchlab.autograd.variable import Variable, variable
+
+
+def __getattr__(name: str) -> Any:
+    """The profiler, loaded when it is first asked for."""
+    if name not in ("profiler", "profiler_util"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return importlib.import_module(f"{__name__}.{name}")
+
 
 __all__ = [
     "Function",

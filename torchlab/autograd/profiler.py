@@ -12,7 +12,7 @@ Source: https://docs.pytorch.org/docs/2.13/autograd.html#profiler
 
 from __future__ import annotations
 
-import uuid
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import ContextDecorator
@@ -115,7 +115,7 @@ class profile:
 
     def default_trace_id(self) -> str:
         """A new number for a trace, 32 hexadecimal digits."""
-        return uuid.uuid4().hex.upper()
+        return os.urandom(16).hex().upper()
 
     def create_trace_id(self) -> str:
         """The number that the user's callback gives, or a new one."""

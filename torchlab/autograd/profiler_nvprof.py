@@ -11,13 +11,14 @@ https://docs.nvidia.com/cupti/api/index.html
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import Any
 
+from torchlab._core.lazy import lazy
 from torchlab.autograd.profiler_events import EnforceUnique, FunctionEvent, StringTable
 from torchlab.autograd.profiler_tables import EventList
 
+sqlite3 = lazy("sqlite3")
 _LAUNCH = 211  # CUPTI's number of cudaLaunchKernel
 
 _RANGES = """

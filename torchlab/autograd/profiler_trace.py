@@ -119,7 +119,7 @@ def trace_of(collector: Collector, facts: dict[str, Any], path: str) -> dict[str
     forward: dict[int, Record] = {}
     for i, r in enumerate(records):
         args: dict[str, Any] = {"External id": i + 1, "Record function id": 0}
-        if r.scope != USER and r.kind == "cpu_op":
+        if r.kind == "cpu_op" and r.seq >= 0:
             args |= {"Sequence number": r.seq, "Fwd thread id": r.forward_thread}
         if r.inputs is not None:
             args |= {

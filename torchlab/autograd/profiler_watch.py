@@ -66,7 +66,7 @@ class Inputs:
         self.shapes = [_each(a, lambda t: list(t.shape)) for a in args]
         self.strides = [_each(a, lambda t: list(t.stride())) for a in args]
         self.types = [_type(a) for a in args]
-        self.concrete = ["" if _has_tensors(a) else "" if a is None else str(a) for a in args]
+        self.concrete = ["" if _hastensors_in(a) else "" if a is None else str(a) for a in args]
 
 
 _C_NAMES = {
@@ -77,7 +77,7 @@ _C_NAMES = {
 }  # fmt: skip
 
 
-def _has_tensors(a: Any) -> bool:
+def _hastensors_in(a: Any) -> bool:
     if isinstance(a, (list, tuple)):
         return any(isinstance(x, Tensor) for x in a)
     return isinstance(a, Tensor)
@@ -101,7 +101,7 @@ def _type(a: Any) -> str:
     if isinstance(a, Tensor):
         return c_name(a.dtype)
     if isinstance(a, (list, tuple)):
-        return "TensorList" if _has_tensors(a) else "ScalarList" if a else ""
+        return "TensorList" if _hastensors_in(a) else "ScalarList" if a else ""
     return "Scalar" if isinstance(a, (int, float, complex, bool)) else ""
 
 
@@ -150,7 +150,8 @@ def _owner(array: Any) -> Any:
     return array
 
 
-def _tensors(values: Any) -> list[Tensor]:
+def tensors_in(values: Any) -> list[Tensor]:
+    """The tensors among arguments or results, those in lists included."""
     found = []
     for x in values if isinstance(values, (list, tuple)) else (values,):
         if isinstance(x, Tensor):
@@ -173,7 +174,8 @@ class _Watch:
         record = owner.begin(schema.name, "cpu_op", FUNCTION)
         record.overload = schema.overload_name
         owner.describe(record, schema.name, args)
-        record.seq = next_seq() + 1  # the number that the node gets, if it is recorded
+        if any(t.requires_grad for t in tensors_in(args)):
+            record.seq = next_seq() + 1  # the number that the node will get
         if owner.device is not None:
             record.timers = owner.timed(args)
         record.start = time.perf_counter_ns()
@@ -296,7 +298,7 @@ class Collector:
 
     def timed(self, args: Any) -> Any:
         """Two events around a call on the device, the first recorded; None on others."""
-        if not any(t.device.type == self.device for t in _tensors(args)):
+        if not any(t.device.type == self.device for t in tensors_in(args)):
             return None
         first, last = _gpus.cupy.cuda.Event(), _gpus.cupy.cuda.Event()
         first.record()
@@ -320,8 +322,8 @@ class Collector:
 
     def look_at(self, result: Any, args: Any) -> None:
         """Note new memory of the CPU in the results of a call."""
-        given = {id(_owner(t._a)) for t in _tensors(args) if isinstance(t._a, np.ndarray)}
-        for t in _tensors(result):
+        given = {id(_owner(t._a)) for t in tensors_in(args) if isinstance(t._a, np.ndarray)}
+        for t in tensors_in(result):
             if type(t) is not Tensor or t.device.type != "cpu" or not isinstance(t._a, np.ndarray):
                 continue
             array = _owner(t._a)
@@ -350,5 +352,5 @@ class Collector:
 
 __all__ = [
     "BACKWARD", "COLLECTING", "FUNCTION", "MODULE_SPANS", "USER", "Collector", "Inputs", "Memory",
-    "Record", "c_name",
+    "Record", "c_name", "tensors_in",
 ]  # fmt: skip

@@ -181,6 +181,24 @@ def _deviation(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     return made, aten.mean(t, dims, keepdim) if t._a.ndim else t
 
 
+@rule("linalg_eig")
+def _eig(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
+    """dλ is the diagonal of W = V⁻¹ dA V, dV = V (W / (λⱼ - λᵢ)) less what would change a column's
+    length. One use of the eigenvectors: split among several, what depends on a derivative's phase
+    would not cancel."""
+    values, vectors = result
+    t = aten.to(tangents[0], vectors._k.dtype)
+    w = aten.linalg_solve(vectors, aten.matmul(t, vectors))
+    dl = aten.diagonal(w, 0, -2, -1)
+    gaps = aten.sub(aten.unsqueeze(values, -2), aten.unsqueeze(values, -1))
+    n = gaps._a.shape[-1]
+    own = aten.eq(aten.unsqueeze(aten.arange(n), 0), aten.unsqueeze(aten.arange(n), 1))
+    parts = aten.masked_fill(aten.div(w, aten.masked_fill(gaps, own, 1)), own, 0)
+    dv = aten.matmul(vectors, parts)
+    along = aten.real(aten.sum(aten.mul(aten.conj(vectors), dv), (-2,), True))
+    return dl, aten.sub(dv, aten.mul(vectors, along))
+
+
 @rule("_ctc_loss")
 def _ctc(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     """Refused, as in PyTorch: what it calls the gradient of log_probs is that of what a log_softmax

@@ -86,7 +86,10 @@ def save(
     with zipfile.ZipFile(f, "w") as z:
         z.writestr("program.json", text)
         for part, tensors in (("state", ep.state_dict), ("constants", ep.constants)):
+            facts = _facts_of(tensors)
             for i, t in enumerate(tensors.values()):
+                if facts[i][-1] is not None:
+                    continue  # it is another one under a second name
                 z.writestr(f"{part}/{i}", np.ascontiguousarray(t.detach().cpu()._a).tobytes())
         for name, content in (extra_files or {}).items():
             z.writestr(f"extra/{name}", content)
@@ -115,8 +118,8 @@ def _written(ep: ExportedProgram) -> dict[str, Any]:
         "outputs": [
             [s.kind.name, *_argument(s.arg), s.target] for s in ep.graph_signature.output_specs
         ],
-        "state": [_facts(n, t) for n, t in ep.state_dict.items()],
-        "constants": [_facts(n, t) for n, t in ep.constants.items()],
+        "state": _facts_of(ep.state_dict),
+        "constants": _facts_of(ep.constants),
         "ranges": [[write_expr(e), *_bounds((r.lower, r.upper))]
                    for e, r in ep.range_constraints.items()],
         "guards": [[g.kind, write_expr(g.expr)] for g in ep.guards],
@@ -175,8 +178,17 @@ def _argument(arg: Any) -> list[Any]:
     return [*made, write_value(getattr(arg, "value", None))]
 
 
-def _facts(name: str, t: Tensor) -> list[Any]:
-    return [name, t.dtype.name, list(t.shape), isinstance(t, Parameter), t.requires_grad]
+def _facts_of(tensors: dict[str, Any]) -> list[list[Any]]:
+    """[name, dtype, shape, whether a parameter, requires_grad, the name of the same tensor before]
+    of each."""
+    first: dict[int, str] = {}
+    found = []
+    for name, t in tensors.items():
+        same = first.get(id(t))
+        first.setdefault(id(t), name)
+        parameter = isinstance(t, Parameter)
+        found.append([name, t.dtype.name, list(t.shape), parameter, t.requires_grad, same])
+    return found
 
 
 def _check(known: Any) -> Any:
@@ -208,7 +220,10 @@ def load(
                     f"its format is {data.get('format')}, this torchlab reads {FORMAT}"
                 )
             tensors = {
-                part: [z.read(f"{part}/{i}") for i in range(len(data[part]))]
+                part: [
+                    z.read(f"{part}/{i}") if facts[-1] is None else b""
+                    for i, facts in enumerate(data[part])
+                ]
                 for part in ("state", "constants")
             }
             for name in extra_files or ():
@@ -297,9 +312,12 @@ def _known(known: dict[str, Any], r: Reader) -> Any:
 def _tensors(facts: list[Any], contents: list[bytes]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     types = dtypes()
-    for (name, dtype, shape, parameter, requires_grad), content in zip(
+    for (name, dtype, shape, parameter, requires_grad, same), content in zip(
         facts, contents, strict=True
     ):
+        if same is not None:
+            found[name] = found[same]
+            continue
         d = types[dtype]
         if len(content) != math.prod(shape) * d.itemsize:
             raise ValueError(f"torch.export.load: the bytes of '{name}' are not those of {shape}")

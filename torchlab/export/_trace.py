@@ -39,6 +39,8 @@ from torchlab.nn.modules.module import (
 )
 from torchlab.utils import _pytree as pytree
 
+_PACKAGE = __name__.partition(".")[0]
+
 
 @dataclass
 class Held:
@@ -169,10 +171,10 @@ class _State:
                     path = f"{prefix}.{name}" if prefix else name
                     if id(t) not in made:
                         made[id(t)] = fake(t)
-                        persistent = None
-                        if kind == InputKind.BUFFER:
-                            persistent = name not in m._non_persistent_buffers_set
-                        self.held.append((Held(kind, path, t, persistent), made[id(t)]))
+                    persistent = None
+                    if kind == InputKind.BUFFER:
+                        persistent = name not in m._non_persistent_buffers_set
+                    self.held.append((Held(kind, path, t, persistent), made[id(t)]))
                     self.places.append((table, name, t, made[id(t)], path))
         for prefix, m in root.named_modules():
             own = {k: v for k, v in m.__dict__.items() if isinstance(v, Tensor)}
@@ -277,15 +279,21 @@ def _output(x: Any, tracer: ExportTracer) -> Any:
 
 
 def _data_dependent(error: Any, tracer: ExportTracer) -> UserError:
-    line = next(
-        (n.meta["origin"] for n in reversed(tracer.graph.nodes) if "origin" in n.meta), "unknown"
-    )
+    line = "unknown"
+    at = error.__traceback__
+    while at is not None:
+        name = at.tb_frame.f_globals.get("__name__", "")
+        if name.partition(".")[0] != _PACKAGE and not at.tb_frame.f_code.co_filename.startswith(
+            "<"
+        ):
+            line = f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}"
+        at = at.tb_next
     where = ".".join(list(tracer.module_stack)[-1:]) or "the module"
     kind = "shape" if isinstance(error, DynamicOutputShapeException) else "number"
     return UserError(
         UserErrorType.DYNAMIC_CONTROL_FLOW,
         f"{error.func} gives a {kind} that only the data can tell, and an exported graph holds for"
-        f" all data (in {where}, near {line}). Use torch.where, a mask or a fixed size instead",
+        f" all data (in {where}, {line}). Use torch.where, a mask or a fixed size instead",
     )
 
 

@@ -235,13 +235,30 @@ def specifications(
         found[name] = _walk(
             by_name[name], given[name], f"L['{name}']", name, f"{where}{at}", f"inputs{at}"
         )
-    return [leaf for name in _in_call_order(mod, names, args, kwargs) for leaf in found[name]]
+    return _in_call_order(mod, found, by_name, kwargs)
 
 
-def _in_call_order(mod: Any, names: list[str], args: Any, kwargs: Any) -> list[str]:
-    """Positional arguments first, then keywords as they are written."""
-    positional = names[: len(names) - len([n for n in names if n in kwargs])]
-    return [*positional, *(k for k in kwargs if k in names)]
+def _in_call_order(
+    mod: Any, found: dict[str, Any], by_name: dict[str, Any], kwargs: dict[str, Any]
+) -> list[tuple[str, str, Any]]:
+    """The leaves of positional arguments first, then of keywords as they are written."""
+    others = next((n for n in by_name if _kind(mod, n) is inspect.Parameter.VAR_KEYWORD), None)
+    leaves = [leaf for n, some in found.items() if n not in kwargs and n != others for leaf in some]
+    for k in kwargs:
+        if k in found:
+            leaves += found[k]
+        elif others is not None:
+            head = f"L['{others}'][{k!r}]"
+            leaves += [
+                (source, name.removeprefix(f"{others}_"), spec)
+                for source, name, spec in found[others]
+                if source == head or source.startswith(f"{head}[")
+            ]
+    return leaves
+
+
+def _kind(mod: Any, name: str) -> Any:
+    return inspect.signature(getattr(mod, "forward", mod)).parameters[name].kind
 
 
 def _refuse(message: str) -> Any:
@@ -387,6 +404,8 @@ class Symbols:
         low, high = d.min or 0, INF if d.max is None else d.max
         _check_in(n, low, high)
         symbol = self.env.create_symbol(n, source, low, high)
+        if d.kind == "AUTO":
+            self.env.soft.add(symbol)
         self.declared[symbol] = (source, d)
         self.sources[symbol] = [source]
         return of_expr(ex.of(symbol), self.env)

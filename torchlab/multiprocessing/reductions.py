@@ -82,8 +82,9 @@ def rebuild_descriptor(handle: Any, nbytes: int) -> Storage:
     used = []
 
     def make() -> Any:
-        used.append(fd)
-        return shared.Segment(fd, nbytes)
+        segment = shared.Segment(fd, nbytes)
+        used.append(fd)  # the segment closes it now
+        return segment
 
     try:
         return shared.arrived((found.st_dev, found.st_ino), make)

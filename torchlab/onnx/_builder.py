@@ -48,6 +48,7 @@ class Builder:
         self.vectors: dict[Node, str] = {}
         self.inputs: list[tuple[str, int, Expr]] = []  # (input, dim, what its size is)
         self.sizes: dict[Expr, str] = {}
+        self._env: Any = None
         self.origin: Node | None = None
         self.live: set[Node] = set()  # the nodes that the result needs
         self._used: set[str] = set()
@@ -172,6 +173,7 @@ class Builder:
         return self.op("Concat", *(self.size(n) for n in sizes), axis=0)
 
     def _expression(self, e: Expr, env: Any) -> str:
+        self._env = env
         found = self.sizes.get(e)
         if found is None:
             found = self.sizes[e] = self._computed(e, env)
@@ -215,10 +217,25 @@ class Builder:
     def _atom(self, atom: Any, env: Any) -> str:
         if not isinstance(atom, Call):
             return self._expression(ex.of(atom), env)
+        if atom.op in ("floor", "ceil", "trunc"):
+            return self._rounded(atom)
         kind = {"floordiv": "Div", "mod": "Mod", "max": "Max", "min": "Min"}.get(atom.op)
         if kind is None:
             raise Untranslatable(f"a size is {atom}")
         return self.op(kind, *(self._expression(a, env) for a in atom.args))
+
+    def _rounded(self, atom: Any) -> str:
+        """A size times a factor, rounded: of `coefficient · size` only."""
+        (inner,) = atom.args
+        terms = list(inner.terms.items())
+        if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][0][0][1] != 1:
+            raise Untranslatable(f"a size is {atom}")
+        ((m, c),) = terms
+        n = self.cast(self._expression(ex.of(m[0][0]), self._env), dt.int64, dt.float64)
+        product = self.op("Mul", n, self.const([float(c)], dt.float64))
+        if atom.op != "trunc":
+            product = self.op(atom.op.capitalize(), product)
+        return self.cast(product, dt.float64, dt.int64)
 
     # ---- facts -----------------------------------------------------------------------------------
 

@@ -100,6 +100,19 @@ def export(
     return made
 
 
+def _known_values(g: Builder, graph: Any) -> list[Any]:
+    """Types and shapes of the values inside, for those who look at the model."""
+    made = {n for node in graph.node for n in node.output} - {o.name for o in graph.output}
+    found = {}
+    for node, name in g.values.items():
+        val = node.meta.get("val")
+        parts = zip(name, val or (), strict=False) if isinstance(name, list) else [(name, val)]
+        for n, v in parts:
+            if n in made and isinstance(v, Tensor):
+                found[n] = _info(g, n, v)
+    return list(found.values())
+
+
 def _functional(program: ExportedProgram) -> ExportedProgram:
     """The program without writes in place, composites that ONNX knows left whole."""
     for node in program.graph.nodes:
@@ -150,6 +163,7 @@ def translated(
     graph = onnx.helper.make_graph(
         _used_only(g.nodes, [o.name for o in outputs]), "main_graph", inputs, outputs,
     )  # fmt: skip
+    graph.value_info.extend(_known_values(g, graph))
     read = {n for node in graph.node for n in node.input} | {o.name for o in outputs}
     graph.initializer.extend([p for n, p in g.initializers.items() if n in read])
     made = onnx.helper.make_model(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 import time
 from itertools import count
@@ -21,7 +22,14 @@ from torchlab._core import events
 from torchlab._core.dispatch import python_key
 from torchlab._core.tape import AccumulateGrad, next_seq
 from torchlab._core.tensor import Tensor
-from torchlab.autograd.profiler_watch import BACKWARD, COLLECTING, FUNCTION, USER, c_name
+from torchlab.autograd.profiler_watch import (
+    BACKWARD,
+    COLLECTING,
+    FUNCTION,
+    USER,
+    c_name,
+    tensors_in,
+)
 
 _SCHEMA = "1.1.1-chakra.0.0.4"
 _PROCESS, _THREAD = 1, 2
@@ -177,6 +185,16 @@ class ExecutionTraceObserver:
             return None
         return self.get_resources_dir_for_et_path(self._path, can_create)
 
+    @staticmethod
+    def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
+        """An observer that writes to a temporary file if ENABLE_PYTORCH_EXECUTION_TRACE is 1 in
+        the environment, else None."""
+        if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
+            return None
+        with tempfile.NamedTemporaryFile("w", suffix=".et.json", delete=False) as f:
+            path = f.name
+        return ExecutionTraceObserver().register_callback(path)
+
     # ---- what is told ---------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -186,7 +204,7 @@ class ExecutionTraceObserver:
             *args,
             *(named.get(a.name, a.default_value) for a in schema.arguments[len(args) :]),
         ]
-        seq = next_seq() + 1
+        seq = next_seq() + 1 if any(t.requires_grad for t in tensors_in(args)) else -1
         number, parent = self._open()
         try:
             result = func(*args, **named)

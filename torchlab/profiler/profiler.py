@@ -18,6 +18,7 @@ from typing import Any
 from torchlab.autograd import profiler as _profiler
 from torchlab.autograd.profiler import KinetoStepTracker, record_function
 from torchlab.autograd.profiler_tables import EventList
+from torchlab.profiler.execution_trace import ExecutionTraceObserver
 from torchlab.profiler.memory_timeline import export_memory_timeline
 from torchlab.profiler.schedules import ProfilerAction, ProfilerActivity, supported_activities
 
@@ -81,7 +82,9 @@ class _KinetoProfile:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.experimental_config = experimental_config
-        self.execution_trace_observer = execution_trace_observer
+        self.execution_trace_observer = (
+            execution_trace_observer or ExecutionTraceObserver.build_execution_trace_obs_from_env()
+        )
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s

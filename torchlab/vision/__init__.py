@@ -16,6 +16,7 @@ __all__ = [
     "datasets",
     "disable_beta_transforms_warning",
     "get_image_backend",
+    "io",
     "models",
     "ops",
     "set_image_backend",

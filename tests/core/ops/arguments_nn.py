@@ -48,6 +48,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "_upsample_bilinear2d_aa.vec": [(IMAGE, (3, 2), False, None)],
     "_upsample_bicubic2d_aa": [(IMAGE, (3, 2), True)],
     "_upsample_bicubic2d_aa.vec": [(IMAGE, None, False, (0.6, 0.8))],
+    "_upsample_lanczos2d_aa": [(IMAGE, (3, 2), False)],
+    "_upsample_lanczos2d_aa.vec": [(IMAGE, None, False, (0.6, 0.8))],
     "_linear_cross_entropy_rows": [ROWS],
     "_linear_cross_entropy_rows_backward": [(F((4,)), *ROWS)],
     "poisson_nll_loss": [(F(), F(), True, False, 1e-8, 1)],

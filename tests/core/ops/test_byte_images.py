@@ -13,8 +13,16 @@ import torchlab as torch
 F = torch.nn.functional
 
 
-@pytest.mark.parametrize("antialias", [False, True])
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    ("mode", "antialias"),
+    [
+        ("bilinear", False),
+        ("bilinear", True),
+        ("bicubic", False),
+        ("bicubic", True),
+        ("lanczos", True),
+    ],
+)
 def test_bytes_follow_the_floats_to_rounding(mode: str, antialias: bool) -> None:
     image = torch.from_numpy(np.random.default_rng(0).integers(80, 176, (1, 2, 9, 8), np.uint8))
     got = F.interpolate(image, size=(5, 11), mode=mode, antialias=antialias)

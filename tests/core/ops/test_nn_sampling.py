@@ -122,3 +122,19 @@ def test_what_does_not_fit_is_refused() -> None:
         F.grid_sample(x, grid)
     with pytest.raises(ValueError, match="2x3"):
         F.affine_grid(torch.zeros(1, 3, 3), (1, 1, 2, 2), align_corners=True)
+
+
+def test_lanczos_weights() -> None:
+    def kernel(t: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
+
+    x = torch.zeros(1, 1, 1, 12)
+    x[..., 5] = 1.0
+    out = F.interpolate(x, (1, 24), mode="lanczos", antialias=True).flatten()
+    # Twice as many elements: each lies a quarter of a step beside an old one.
+    distances = 5 - (np.arange(24) / 2 - 0.25)
+    wanted = kernel(distances) / kernel(np.arange(-3, 3) + 0.25).sum()
+    np.testing.assert_allclose(out.numpy(), wanted, atol=1e-6)
+    for given in ({"antialias": False}, {"antialias": True, "align_corners": True}):
+        with pytest.raises(ValueError, match="Lanczos"):
+            F.interpolate(x, (1, 24), mode="lanczos", **given)

@@ -37,7 +37,7 @@ class Backend(Protocol):
 
 def empty_strided(shape: Any, dtype: np.dtype, strides: Any = None, xp: Any = np) -> Any:
     """An uninitialised array with the given strides (elements)."""
-    if strides is None or layout.is_contiguous(tuple(shape), tuple(strides)):
+    if strides is None or tuple(strides) == layout.contiguous_strides(tuple(shape)):
         return xp.empty(shape, dtype)
     size = dtype.itemsize
     span = (

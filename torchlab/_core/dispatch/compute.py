@@ -503,14 +503,16 @@ def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
     beside them. What follows from kinds alone is worked out once; None for anything else."""
     key = []
     shape = None
+    dims = 0
     for x in operands:
         c = type(x)
         if c is Tensor or c is Parameter:
             a = x._a
-            if a.ndim:
+            ndim = a.ndim
+            if ndim:
                 if shape is None:
-                    shape = a.shape
-                elif len(a.shape) != len(shape) or a.shape != shape:
+                    shape, dims = a.shape, ndim
+                elif ndim != dims or a.shape != shape:
                     return None
                 key.append(x._k)
             else:

@@ -56,6 +56,7 @@ class Op:
         "differentiable",
         "numbers",
         "write_vjp",
+        "spare",
         "_schema",
         "_cache",
     )
@@ -89,6 +90,7 @@ class Op:
         numbers: Any = None,
         inline: tuple[str, str, str] | None = None,
         write_vjp: Any = None,
+        spare: tuple[str, ...] = (),
     ) -> None:
         head = text[: text.index("(")]
         self.name, _, self.overload = head.partition(".")
@@ -122,6 +124,8 @@ class Op:
         self.differentiable = differentiable
         # The vjp of the in-place form where the operator itself has none: `x.ge_(y)` keeps x's type
         self.write_vjp = write_vjp
+        # Saved tensors that the vjp can do without: None to it once they are overwritten.
+        self.spare = spare
         # pointwise: the arguments that may be numbers. None: any, but not all; "all": even all
         self.numbers = numbers if numbers is not None or family != "unary" else ()
         self._schema: Schema | None = None

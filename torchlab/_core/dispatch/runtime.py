@@ -23,6 +23,7 @@ from torchlab._core.tape import (
     save,
     save_output,
     unpack,
+    unpack_spare,
 )
 from torchlab._core.tensor import Parameter, Size, Tensor, strides_of
 
@@ -47,6 +48,7 @@ NAMESPACE.update(
     save=save,
     save_output=save_output,
     unpack=unpack,
+    unpack_spare=unpack_spare,
     slow=modes.slow,
     odd=modes.odd,
     face_odd=modes.face_odd,

@@ -5,7 +5,6 @@ A refused write has changed nothing: everything that can refuse is asked before 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchlab._core import dtype as dt
@@ -24,6 +23,7 @@ from torchlab._core.dispatch.compute import (
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.memory.storage import Storage, origin_of
 from torchlab._core.refusals import NORMAL, forbidden_write
+from torchlab._core.settings import warn_user
 from torchlab._core.structures import with_out
 from torchlab._core.tape import (
     NOGRAD,
@@ -106,10 +106,9 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
         return
     if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
         if op.name in _ON_EXPANDED:
-            warnings.warn(
+            warn_user(
                 f"Use of {op.name}_ on expanded tensors is deprecated. Please clone() the tensor"
                 " before performing this operation.",
-                stacklevel=4,
             )
             return
         raise RuntimeError(
@@ -348,12 +347,11 @@ def resize_out(op: Any, out: Tensor, shape: Any, strides: Any = None) -> None:
     if out._a.shape == tuple(shape):
         return
     if out._a.size:
-        warnings.warn(
+        warn_user(
             "An output with one or more elements was resized since it had shape"
             f" {list(out._a.shape)}, which does not match the required output shape {list(shape)}."
             " This behavior is deprecated, and in a future PyTorch release outputs will not be"
             " resized unless they have zero elements.",
-            stacklevel=4,
         )
     resizing.resize(out, tuple(shape), strides or layout.contiguous_strides(shape), op.name)
 

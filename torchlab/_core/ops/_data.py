@@ -50,7 +50,6 @@ def from_array(a: np.ndarray, what: str = "from_numpy") -> Tensor:
             " tensors. This means writing to this tensor will result in undefined behavior. You may"
             " want to copy the array to protect its data or make it writable before converting it"
             " to a tensor. This type of warning will be suppressed for the rest of this program.",
-            stacklevel=4,
         )
     t = compute.wrap(np.asarray(a))
     t._k = cpu_kind(t._a)
@@ -290,7 +289,6 @@ def _flatten_array(a: np.ndarray, shape: tuple[int, ...], depth: int, found: _Fo
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider"
             " converting the list to a single numpy.ndarray with numpy.array() before converting to"
             " a tensor.",
-            stacklevel=6,
         )
     for i, (n, wanted) in enumerate(zip(a.shape, shape[depth:], strict=False)):
         if n != wanted:

@@ -144,7 +144,6 @@ def deprecated(name: str, better: str, instead: str) -> None:
         f"deprecated {name}",
         f"torch.{name} is deprecated in favor of torch.linalg.{better} and will be removed in a"
         f" future PyTorch release.\nWrite {instead}",
-        stacklevel=5,
     )
 
 

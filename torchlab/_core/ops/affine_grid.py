@@ -5,19 +5,21 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.affine_
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
+from torchlab._core.ops._spread import spread
+from torchlab._core.settings import warn_user
 
 
 def _base(xp: Any, size: Any, corners: bool, dtype: Any) -> Any:
     """The points of an untransformed grid, each as (x, y, …, 1): (points, dimensions + 1)."""
     axes = []
     for n in size[2:]:
-        line = xp.linspace(-1, 1, n, dtype=dtype) if n > 1 else xp.zeros(n, dtype)
-        axes.append(line if corners else line * dtype.type((n - 1) / n if n else 1))
+        # Bit for bit: under the identity every point falls on a pixel, where sampling has a kink.
+        line = xp.asarray(spread(-1, 1, n, dtype.type)) if n > 1 else xp.zeros(n, dtype)
+        axes.append(line if corners or n < 2 else line * dtype.type(n - 1) / dtype.type(n))
     columns = list(reversed(xp.meshgrid(*axes, indexing="ij")))
     columns.append(xp.ones(tuple(size[2:]), dtype))
     return xp.stack([c.reshape(-1) for c in columns], axis=-1)
@@ -63,11 +65,10 @@ def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
     """The grid of an affine map, for `grid_sample`: theta (N, 2, 3) or (N, 3, 4), size (N, C, …)
     of the result → (N, …, 2) or (N, …, 3)."""
     if align_corners is None:
-        warnings.warn(
-            "Default affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of "
-            "affine_grid for details.",
-            stacklevel=2,
+        warn_user(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since"
+            " 1.3.0. Please specify align_corners=True if the old behavior is desired. See the"
+            " documentation of grid_sample for details.",
         )
         align_corners = False
     if not theta._k.dtype.is_floating_point:

@@ -34,7 +34,6 @@ def _writable_or_warn(raw: np.ndarray) -> np.ndarray:
         " means you can write to the underlying (supposedly non-writable) buffer using the tensor."
         " You may want to copy the buffer to protect its data or make it writable before converting"
         " it to a tensor.",
-        stacklevel=4,
     )
     return raw
 
@@ -149,7 +148,6 @@ def asarray(
                 "asarray",
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead"
                 " of False. Pass requires_grad=False explicitly to detach.",
-                stacklevel=4,
             )
     elif isinstance(obj, np.ndarray):
         t = from_array(obj, "asarray")

@@ -5,7 +5,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from torchlab._core.formats import (
 )
 from torchlab._core.ops._making import format_strides
 from torchlab._core.ops.kernels import before_ints, copy_into
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import TLS, edge_of
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
@@ -413,10 +413,9 @@ def _scalar(self: Any, name: str) -> Any:
 def _conversion(name: str, convert: Any) -> None:
     def method(self: Any) -> Any:
         if edge_of(self) is not None and name != "__bool__" and self._a.ndim:
-            warnings.warn(
+            warn_user(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected"
                 " behavior. Consider using tensor.detach() first.",
-                stacklevel=2,
             )
         return convert(_scalar(self, name))
 

@@ -341,7 +341,7 @@ def convolution(
         r = conv_forward(xp, x, w, stride, padding, dilation, groups)
     if bias is not None:
         r += bias.reshape(-1, *(1,) * (x.ndim - 2))
-    return as_format_of(xp, r, x)
+    return as_format_of(xp, r, x, w)
 
 
 def conj_of(x: Any) -> Any:

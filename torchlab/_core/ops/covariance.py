@@ -5,12 +5,12 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.cov.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.settings import warn_user
 
 
 def _check_weights(name: str, w: Any, n: int, floating: bool) -> None:
@@ -63,7 +63,7 @@ def cov(self: Any, *, correction: int = 1, fweights: Any = None, aweights: Any =
     else:
         norm = total - correction
     if (norm if w is None else norm.item()) <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0", stacklevel=2)
+        warn_user("cov(): degrees of freedom is <= 0")
         norm = 0
     x = x - aten.unsqueeze(mean, 1)
     right = aten.t(x if w is None else x * w)

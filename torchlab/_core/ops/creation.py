@@ -5,7 +5,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#creation-
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from torchlab._core.formats import preserve_format
 from torchlab._core.ops._data import array_of, from_array
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import COO, How, finish, format_strides
+from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
 
@@ -229,12 +229,11 @@ def tensor(
     if pin_memory is not False or (dtype is not None and type(dtype) is not dt.dtype):
         dtype = How("tensor", None, dtype, None, device, False, pin_memory).dtype
     if isinstance(data, Tensor):
-        warnings.warn(
+        warn_user(
             "To copy construct from a tensor, it is recommended to use"
             " sourceTensor.detach().clone() or"
             " sourceTensor.detach().clone().requires_grad_(True), rather than"
             " torch.tensor(sourceTensor).",
-            stacklevel=3,
         )
         r = aten.clone(aten.detach(data))
         r = aten.to(r, device=device, dtype=dtype)

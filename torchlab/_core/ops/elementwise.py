@@ -5,7 +5,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#pointwise
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._special import floating, scipy_kernel, special
 from torchlab._core.ops.kernels import exact, fast, into
+from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
 
@@ -505,10 +505,9 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if input is None and other is None:
         return aten.nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is dt.uint8:
-        warnings.warn(
+        warn_user(
             "where received a uint8 condition tensor. This behavior is deprecated and will be"
             " removed in a future version of PyTorch. Use a boolean condition instead.",
-            stacklevel=2,
         )
         condition = condition.bool()
     if out is not None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._places import add_at
+from torchlab._core.settings import warn_user
 
 _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
@@ -460,11 +460,10 @@ def grid_sample(
             f"'reflection', but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(
-            "Default grid_sample behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of "
-            "grid_sample for details.",
-            stacklevel=2,
+        warn_user(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since"
+            " 1.3.0. Please specify align_corners=True if the old behavior is desired. See the"
+            " documentation of grid_sample for details.",
         )
         align_corners = False
     return grid_sampler.call(self, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)

@@ -5,13 +5,13 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html#tensors
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout, sharing
 from torchlab._core.dispatch.op import face
 from torchlab._core.formats import contiguous_format
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import geometry, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -77,11 +77,10 @@ def is_set_to(self: Any, tensor: Any) -> Any:
 def is_pinned(self: Any, device: Any = None) -> Any:
     """Whether the memory is page-locked for transfers to a GPU: never here."""
     if device is not None:
-        warnings.warn(
+        warn_user(
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this"
             " argument.",
             DeprecationWarning,
-            stacklevel=3,
         )
     return False
 

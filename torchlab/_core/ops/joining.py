@@ -7,7 +7,6 @@ https://docs.pytorch.org/docs/2.13/torch.html#indexing-slicing-joining-mutating-
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._places import elements, in_order
+from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
 
@@ -360,10 +360,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        warnings.warn(
+        warn_user(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
             "argument.",
-            stacklevel=3,
         )
         indexing = "ij"
     if indexing not in ("ij", "xy"):

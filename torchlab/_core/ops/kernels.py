@@ -67,13 +67,23 @@ def meta_like(a: Any, *rest: Any) -> MetaArray:
     return MetaArray(a.shape, a.dtype, layout.empty_like_strides(a.shape, strides))
 
 
-def as_format_of(xp: Any, r: Any, x: Any) -> Any:
-    """The result r (N, C, H, W) in channels-last memory order if x has it, else as it is."""
-    if x.ndim != 4 or r.ndim != 4 or x.flags.c_contiguous or not x.size:
+def suggests_channels_last(x: Any) -> bool:
+    """Whether results should follow x (N, C, H, W) into channels-last memory order."""
+    if x.ndim != 4 or x.strides[3] < x.strides[1] or not x.size:
+        return False
+    strides = tuple(s // x.itemsize for s in x.strides)
+    return layout.suggest_memory_format(x.shape, strides) == "channels_last"
+
+
+def as_format_of(xp: Any, r: Any, *operands: Any) -> Any:
+    """The result r (N, C, H, W) in channels-last memory order if an operand has it, else as it
+    is."""
+    if r.ndim != 4 or not any(suggests_channels_last(x) for x in operands):
         return r
-    if not layout.is_channels_last(x.shape, tuple(s // x.itemsize for s in x.strides)):
-        return r
-    return xp.ascontiguousarray(r.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    rows = r.transpose(0, 2, 3, 1)
+    if 1 in r.shape:  # to NumPy such an array may be in order already, whatever its strides
+        rows = rows.copy()
+    return xp.ascontiguousarray(rows).transpose(0, 3, 1, 2)
 
 
 # ---- rows: the last axis of contiguous memory ---------------------------------------------------

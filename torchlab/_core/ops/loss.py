@@ -8,7 +8,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/nn.functional.html#l
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from torchlab._core import layout
@@ -17,6 +16,7 @@ from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._loss_types import cast_back, differ, is_number, refuse, together
 from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, np, reduction_number
+from torchlab._core.settings import warn_user
 
 _F = ("nn.functional",)
 
@@ -258,11 +258,10 @@ def _same_size(name: str, self: Any, target: Any) -> tuple[Any, Any]:
     """Both expanded to a common shape; another size than the target's is told."""
     if self._a.shape == target._a.shape:
         return self, target
-    warnings.warn(
+    warn_user(
         f"Using a target size ({target.shape}) that is different to the input size "
         f"({self.shape}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
     )
     shape = layout.broadcast_shapes(self._a.shape, target._a.shape)
     return aten.expand(self, shape), aten.expand(target, shape)
@@ -428,11 +427,10 @@ def kl_div(
     """target · (log target − input): the Kullback–Leibler divergence of log probabilities
     `input`."""
     if reduction == "mean":
-        warnings.warn(
+        warn_user(
             "reduction: 'mean' divides the total loss by both the batch size and the support "
             "size. 'batchmean' "
             "divides only by the batch size, and aligns with the KL div math definition.",
-            stacklevel=2,
         )
     if not (is_number(self) and is_number(target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")

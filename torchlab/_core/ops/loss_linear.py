@@ -11,7 +11,6 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.linear_
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from torchlab._core.backends.meta import MetaArray
@@ -19,6 +18,7 @@ from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops.kernels import MEAN, NONE, reduction_number
+from torchlab._core.settings import warn_user
 
 
 def _rows_of(target: Any, weight: Any, ignore: int, dtype: Any, xp: Any) -> tuple[Any, Any]:
@@ -215,12 +215,11 @@ def linear_cross_entropy(
             return _in_chunks(
                 self, linear_weight, target, linear_bias, weight, reduction, ignore_index, options
             )
-        warnings.warn(
+        warn_user(
             "linear_cross_entropy: ``options`` ignored; the chunked path needs label_smoothing == "
             "0, targets that are class indices (int64), and linear_weight (classes, in). Got "
             f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
             f"linear_weight.shape={tuple(ws)}.",
-            stacklevel=2,
         )
     flat = linear_weight if len(ws) == 2 else aten.reshape(linear_weight, (-1, ws[-1]))
     bias = linear_bias if linear_bias is None else aten.reshape(linear_bias, (-1,))

@@ -16,6 +16,7 @@ from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops.kernels import (
+    as_format_of,
     channel_grads_meta,
     moments,
     np,
@@ -276,7 +277,7 @@ def native_group_norm(
         r *= per_channel(weight, x.ndim)
     if bias is not None:
         r += per_channel(bias, x.ndim)
-    return r, mean.reshape(n, group), rstd.reshape(n, group)
+    return as_format_of(xp, r, x), mean.reshape(n, group), rstd.reshape(n, group)
 
 
 @vjp_helper

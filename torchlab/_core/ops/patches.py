@@ -14,6 +14,7 @@ from torchlab._core.dispatch.arguments import check_ints, check_tensor
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._windows import window_taps, window_tuple
+from torchlab._core.ops.kernels import as_format_of
 
 _BOTH = ("torch", "nn.functional")
 
@@ -201,7 +202,7 @@ def pixel_shuffle(xp: Any, x: Any, r: int) -> Any:
     n = len(lead)
     parts = x.reshape(*lead, c // (r * r), r, r, h, w)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return xp.array(parts.transpose(order), order="C").reshape(shape)
+    return as_format_of(xp, xp.array(parts.transpose(order), order="C").reshape(shape), x)
 
 
 def _unshuffle_shape(x: Any, r: int) -> tuple[int, ...]:

@@ -181,7 +181,13 @@ def _declare_max(n: int) -> None:
         meta=meta,
         grad_name=grad_name,
         autocast="float32:cpu" if n == 3 else None,
-        vjp={"self": "max_pool_backward(g, self, result, kernel_size, stride, padding, dilation)"},
+        vjp={
+            "self": (
+                "max_pool_backward(g, self, result, kernel_size, stride, padding, dilation,"
+                " ceil_mode)"
+            )
+        },
+        spare=("result",),  # a ReLU in place behind the pooling is common
     )(values)
     op(
         f"max_pool{n}d_with_indices(Tensor self, {geometry}, bool ceil_mode) -> (Tensor, Tensor)",
@@ -194,9 +200,20 @@ def _declare_max(n: int) -> None:
 
 @vjp_helper
 def max_pool_backward(
-    g: Any, x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
+    g: Any,
+    x: Any,
+    y: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
 ) -> Any:
-    """The gradient of max pooling; through indices where it will be differentiated again."""
+    """The gradient of max pooling; through indices where it will be differentiated again. `y`:
+    the maxima, or None if they have been overwritten."""
+    if y is None:
+        again = getattr(aten, f"_max_pool{len(kernel)}d")
+        y = again(aten.detach(x), kernel, stride, padding, dilation, ceil_mode)
     if not grad_enabled():
         return _max_pool_backward.call(g, x, y, kernel, stride, padding, dilation)
     indices = _max_pool_indices.call(

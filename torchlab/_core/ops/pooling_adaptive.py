@@ -15,6 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops.kernels import as_format_of
 
 
 def _bins(n: int, m: int) -> list[tuple[int, int]]:
@@ -60,9 +61,10 @@ def _declare_adaptive_avg(n: int) -> None:
     def forward(xp: Any, x: Any, size: Any) -> Any:
         """Means over a grid of `size` windows."""
         _adaptive_check(name, x, n, size)
+        r = x
         for axis in range(-n, 0):
-            x = _along(xp, x, x.ndim + axis, _mean_matrix(x.shape[axis], size[axis], x.dtype))
-        return xp.ascontiguousarray(x)
+            r = _along(xp, r, r.ndim + axis, _mean_matrix(r.shape[axis], size[axis], r.dtype))
+        return as_format_of(xp, xp.ascontiguousarray(r), x)
 
     def backward(xp: Any, g: Any, size: Any) -> Any:
         """The gradient of the input, whose spatial dimensions are `size`."""

@@ -5,7 +5,6 @@ Source: https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torchlab._core import layout
 from torchlab._core.dispatch import writes
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import AccumulateGrad, edge_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -138,7 +138,7 @@ def _resized(self: Any, shape: tuple[int, ...]) -> Any:
 @face("resize", spaces=())
 def resize(self: Any, *sizes: Any) -> Any:
     """Deprecated: `reshape`, but never with another number of elements."""
-    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    warn_user("non-inplace resize is deprecated")
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     return _resized(self, tuple(int(n) for n in sizes))
@@ -147,7 +147,7 @@ def resize(self: Any, *sizes: Any) -> Any:
 @face("resize_as", spaces=())
 def resize_as(self: Any, tensor: Any) -> Any:
     """Deprecated: `resize(tensor.size())`."""
-    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    warn_user("non-inplace resize_as is deprecated")
     return _resized(self, tensor._a.shape)
 
 
@@ -170,11 +170,10 @@ def slice_inverse(
 def pin_memory(self: Any, device: Any = None) -> Any:
     """Page-locked memory for transfers to a GPU; RuntimeError where there is none."""
     if device is not None:
-        warnings.warn(
+        warn_user(
             "The argument 'device' of Tensor.pin_memory() is deprecated. Please do not pass this"
             " argument.",
             DeprecationWarning,
-            stacklevel=3,
         )
     raise RuntimeError(
         "Cannot access accelerator device when none is available: pin_memory() needs a GPU"

@@ -6,7 +6,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#creation-
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.layout import as_size
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How
+from torchlab._core.ops._spread import spread
+from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
 
@@ -99,10 +100,9 @@ def arange(how: How, start: Any = None, end: Any = None, step: Any = 1) -> Any:
 @maker("range", out=True, options=("dtype", "layout", "device", "requires_grad"))
 def range_(how: How, start: Any, end: Any, step: Any = 1) -> Any:
     """start, start + step, … up to end, which is included. Deprecated: see `arange`."""
-    warnings.warn(
+    warn_user(
         "torch.range is deprecated because it includes its end, unlike Python's range. Use"
         " torch.arange, which gives values in [start, end).",
-        stacklevel=4,
     )
     given = (("start", start), ("end", end), ("step", step))
     start, end, step = (_number(x, "range", what) for what, x in given)
@@ -140,35 +140,13 @@ def _ends(start: Any, end: Any, steps: Any, name: str) -> tuple[Any, Any, int]:
     return _number(start, name, "start"), _number(end, name, "end"), steps
 
 
-def _fused(x: Any, n: np.ndarray, y: Any) -> np.ndarray:
-    """x · n + y, rounded once as a fused multiply-add does, for integers n: truncated to integers
-    the last bit decides. (Dekker: A floating-point technique for extending the available precision,
-    1971.)"""
-    x, y, n = np.float64(x), np.float64(y), n.astype(np.float64)
-    product = x * n
-    high = x * 134217729.0  # 2^27 + 1 splits x into halves whose products are exact
-    high = high - (high - x)
-    lost = (high * n - product) + (x - high) * n
-    total = product + y
-    part = total - product
-    return total + ((product - (total - part)) + (y - part) + lost)
-
-
 def _spread(start: Any, end: Any, steps: int, d: dt.dtype) -> np.ndarray:
     """From both ends, as PyTorch, in the result's own precision."""
     if d.category == dt.INT:
         start = _whole(start, d) if steps else 0
         end = _whole(end, d) if steps > 1 else start
     w = d.np.type if d.category > dt.INT else np.float64
-    if steps == 1:
-        return np.array([start], w)
-    step = w((w(end) - w(start)) / w(max(steps - 1, 1)))
-    i = np.arange(steps)
-    if w in (np.float32, np.float64):
-        up, down = _fused(step, i, w(start)), _fused(-step, steps - 1 - i, w(end))
-    else:
-        up, down = w(start) + step * i.astype(w), w(end) - step * (steps - 1 - i).astype(w)
-    return np.where(i < steps // 2, up, down).astype(w)
+    return spread(start, end, steps, w)
 
 
 def _spread_type(how: How, start: Any, end: Any, steps: int) -> dt.dtype:

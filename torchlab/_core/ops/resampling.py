@@ -11,7 +11,6 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.interpo
 from __future__ import annotations
 
 import math
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +22,7 @@ from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._places import scalar_name
 from torchlab._core.ops.kernels import as_format_of
+from torchlab._core.settings import warn_user
 
 _NAMES = {
     ("nearest", 1): ("upsample_nearest1d", "UpsampleNearest1D"),
@@ -312,7 +312,7 @@ def _sizes(
             else "either size or scale_factor should be defined"
         )
     if size is not None:
-        sizes = [size] * n if isinstance(size, int) else [int(s) for s in size]
+        sizes = [size] * n if isinstance(size, int) else [layout.as_size(s) for s in size]
         if len(sizes) != n:
             raise ValueError(
                 "Input and output must have the same number of spatial dimensions, but got input "
@@ -390,9 +390,8 @@ def upsample(
     align_corners: Any = None,
 ) -> Any:
     """Deprecated: use `interpolate`."""
-    warnings.warn(
+    warn_user(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=2,
     )
     return interpolate.body(self, size, scale_factor, mode, align_corners)
 

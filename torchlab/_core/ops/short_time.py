@@ -6,13 +6,13 @@ https://docs.pytorch.org/docs/2.13/generated/torch.istft.html
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchlab._core.dispatch.factories import transformed
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.settings import warn_user
 
 
 def _shown(name: str, x: Any, window: Any, **facts: Any) -> str:
@@ -94,11 +94,10 @@ def stft(
         )
 
     if window is None:
-        warnings.warn(
+        warn_user(
             "stft: no window was given, so a rectangular one is applied, which causes spectral"
             " leakage. Pass window=torch.hann_window(win_length), or torch.ones(win_length) to keep"
             " it rectangular without this warning.",
-            stacklevel=2,
         )
     d = x._k.dtype
     if not (d.is_floating_point or d.is_complex):
@@ -154,10 +153,9 @@ def stft(
         r = aten.squeeze(r, 0)
     if return_complex:
         return r
-    warnings.warn(
+    warn_user(
         "stft with return_complex=False is deprecated; call torch.view_as_real on the complex"
         " result instead.",
-        stacklevel=2,
     )
     return aten.view_as_real(r)
 
@@ -199,10 +197,9 @@ def istft(
         )
 
     if window is None:
-        warnings.warn(
+        warn_user(
             "istft: no window was given, so a rectangular one is taken. Pass the window that stft"
             " was given, or torch.ones(win_length) to keep it rectangular without this warning.",
-            stacklevel=2,
         )
     x, d = self, self._k.dtype
     if not d.is_complex:
@@ -276,10 +273,9 @@ def istft(
     if flat:
         y = aten.squeeze(y, 0)
     if end > total:
-        warnings.warn(
+        warn_user(
             "The length of signal is shorter than the length parameter. Result is being padded"
             " with zeros in the tail. Please check your center and hop_length settings.",
-            stacklevel=2,
         )
         y = aten.constant_pad_nd(y, (0, end - total), 0)
     return y

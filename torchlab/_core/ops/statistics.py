@@ -8,7 +8,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.var.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from torchlab._core.ops._reduce import (
     reduced_dims,
     reduced_shape,
 )
+from torchlab._core.settings import warn_user
 
 
 def _moments(
@@ -40,12 +40,11 @@ def _moments(
     n = reduced_count(a.shape, dim)
     dof = n - (1 if correction is None else correction)
     if dof <= 0 or 0 in shape:
-        warnings.warn(
+        warn_user(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
             "reduction factor "
             "(input numel divided by output numel).",
             UserWarning,
-            stacklevel=5,
         )
     dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
     a = a if a.ndim else a.reshape(1)

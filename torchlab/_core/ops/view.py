@@ -7,7 +7,6 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/tensor_view.html
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.dispatch.viewing import alias as alias_of
 from torchlab._core.formats import contiguous_format
 from torchlab._core.kind import kind
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import geometry, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -296,8 +296,8 @@ def adjoint(self: Any) -> Any:
     """The conjugate transpose of the last two dimensions."""
     n = self._a.ndim
     if n == 0:
-        warnings.warn(
-            "adjoint() is deprecated on 0-D tensors. Consider using x.conj().", stacklevel=2
+        warn_user(
+            "adjoint() is deprecated on 0-D tensors. Consider using x.conj().",
         )
         return aten.conj(self)
     if n == 1:

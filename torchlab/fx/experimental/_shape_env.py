@@ -98,6 +98,7 @@ class ShapeEnv:
         self.replacements: dict[Symbol, Expr] = {}
         self.guards: list[ShapeGuard] = []
         self.asked: list[ShapeGuard] = []
+        self.soft: set[Symbol] = set()  # those that may be anything: `Dim.AUTO`
         self.specialized_at: dict[Symbol, str | None] = {}
         self.divided: dict[Symbol, tuple[Symbol, int]] = {}  # a part → (the whole, how many)
         self._facts: dict[Relation, bool] = {}
@@ -199,7 +200,7 @@ class ShapeEnv:
         e = r.expr
         if self._divide(e, guard):
             return True
-        for m, c in sorted(e.terms.items(), key=lambda t: [a.key for a, _ in t[0]], reverse=True):
+        for m, c in sorted(e.terms.items(), key=self._willing, reverse=True):
             if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], Symbol):
                 continue
             symbol = m[0][0]
@@ -214,6 +215,11 @@ class ShapeEnv:
             self._replace(symbol, value, guard)
             return True
         return False
+
+    def _willing(self, term: tuple[Any, Any]) -> tuple[Any, ...]:
+        """Which symbol is rather replaced: one that nobody declared, a later one."""
+        m, _ = term
+        return bool(m) and all(a in self.soft for a, _ in m), [a.key for a, _ in m]
 
     def _divide(self, e: Expr, guard: ShapeGuard) -> bool:
         """`s % n == 0`: `s` is n times a new symbol, and all that follows from it is known."""

@@ -218,10 +218,8 @@ def _upsample(name: str, n: int, mode: str) -> None:
         if mode != "nearest":
             corners = next((bool(r) for r in rest if isinstance(r, bool)), False)
         target = node.meta["val"].shape
-        if any(type(s) is SymInt for s in target[2:]):
-            raise Untranslatable("the size of a resized picture varies")
         whole = g.op("Concat", g.op("Shape", g.of(x), start=0, end=2),
-                     g.const([int(s) for s in target[2:]]), axis=0)  # fmt: skip
+                     g.dims(list(target[2:])), axis=0)  # fmt: skip
         where = "align_corners" if corners else "half_pixel"
         if mode == "nearest":
             where = "half_pixel" if name == "nearest_exact" else "asymmetric"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import functools
 import io
 import os
@@ -40,6 +41,11 @@ _MOST = 200  # descriptors in one piece; Linux takes 253
 _SPACE = socket.CMSG_SPACE(_MOST * array.array("i").itemsize)
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 NOTHING = object()  # no message yet
+_TOO_MANY = (
+    "DataLoader: too many open files. The memory of a tensor from another process needs descriptors"
+    " here. Keep fewer tensors, raise the limit (`ulimit -n`), or use"
+    " multiprocessing.set_sharing_strategy('file_system')"
+)
 
 
 class _Sent:
@@ -161,7 +167,12 @@ class Channel:
         fds = self._fds
         self._head, self._body, self._got, self._fds = b"", None, 0, []
         with _unpickling(fds):
-            return pickle.loads(body)
+            try:
+                return pickle.loads(body)
+            except OSError as e:
+                if e.errno in (errno.EMFILE, errno.ENFILE):
+                    raise RuntimeError(_TOO_MANY) from e
+                raise
 
     def _read_head(self, flags: int) -> bool:
         """Whether the head and all descriptors are here."""
@@ -184,11 +195,7 @@ class Channel:
                 found.frombytes(content[: len(content) - len(content) % found.itemsize])
                 self._fds += found
         if said & socket.MSG_CTRUNC:
-            raise RuntimeError(
-                "DataLoader: too many open files. The memory of a tensor from another process needs"
-                " a descriptor here. Keep fewer tensors, raise the limit (`ulimit -n`), or use"
-                " multiprocessing.set_sharing_strategy('file_system')",
-            )
+            raise RuntimeError(_TOO_MANY)
         if not data:
             raise EOFError
         return data

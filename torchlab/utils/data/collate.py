@@ -61,7 +61,7 @@ def _stack(batch: list[Tensor]) -> Tensor:
         first = batch[0]._a
         plain = all(
             type(t) is Tensor
-            and t._k.fast
+            and t._k.plain
             and edge_of(t) is None
             and t._a.shape == first.shape
             and t._a.dtype == first.dtype

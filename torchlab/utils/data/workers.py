@@ -19,6 +19,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from multiprocessing import connection
 from typing import Any
 
 from torchlab import multiprocessing as mp
@@ -29,6 +30,7 @@ from torchlab.utils.data.state import Order, pack, unpack
 from torchlab.utils.data.watch import Told, Watch, stretch
 from torchlab.utils.data.worker import LATEST, RESUME, STATE, Ended, Failure, Work, work
 
+_FOLLOWS = 1.0  # seconds in which what a worker tells of a batch follows it
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
 _REASONS = {
     signal.SIGKILL: "A worker that needs too much memory ends so, too.",
@@ -72,6 +74,9 @@ class _Worker:
                 f"{text}: worker {self.number} (pid {pid}) is killed by signal:"
                 f" {signal.strsignal(-code)}. {_REASONS.get(-code, '')}".rstrip()
             )
+        if code is None:
+            what = "has closed its channel, or the memory of a batch is gone"
+            return f"{text}: worker {self.number} {what}"
         return (
             f"{text}: worker {self.number} ended with exit code {code}. Run with num_workers=0 to"
             " see what it does."
@@ -226,7 +231,7 @@ class WorkersIterator:
             left = max(0.0, since + timeout - time.perf_counter()) if timeout > 0 else None
             ready = self._wait(left)
             came = time.perf_counter()
-            if not ready:
+            if ready is None:
                 text = f"DataLoader timed out after {timeout} seconds{self._late()}"
                 self._give_up(0.0)
                 raise RuntimeError(text)
@@ -238,8 +243,8 @@ class WorkersIterator:
             self._hear(w, number, since, came)
         return w, number, answer
 
-    def _wait(self, seconds: float | None) -> dict[_Worker, bool]:
-        """Who has something to read, and whether it is more than that its process is gone. Empty
+    def _wait(self, seconds: float | None) -> dict[_Worker, bool] | None:
+        """Who has something to read, and whether it is more than that its process is gone. None
         after the time."""
         poll = select.poll()
         of = {}
@@ -248,14 +253,15 @@ class WorkersIterator:
             poll.register(w.channel, select.POLLIN | (select.POLLOUT if w.channel.behind else 0))
             poll.register(w.process.sentinel, select.POLLIN)
         ready: dict[_Worker, bool] = {}
-        for fd, event in poll.poll(None if seconds is None else math.ceil(seconds * 1000)):
+        found = poll.poll(None if seconds is None else math.ceil(seconds * 1000))
+        for fd, event in found:
             w = of[fd]
             if event & select.POLLOUT:
                 with contextlib.suppress(OSError):
                     w.channel.flush()
             if event & ~select.POLLOUT:
                 ready[w] = ready.get(w, False) or fd != w.process.sentinel
-        return ready
+        return ready if found else None
 
     def _read(self, ready: dict[_Worker, bool]) -> tuple[_Worker | None, Any]:
         """The first message that is there as a whole."""
@@ -292,8 +298,14 @@ class WorkersIterator:
     def _hear(self, w: _Worker, number: int, since: float, came: float) -> None:
         """Read what a worker tells of a batch, and pass it on."""
         told: list[Told] = []
+        until = time.perf_counter() + _FOLLOWS
         with contextlib.suppress(EOFError, OSError):  # it is gone; the batch is here
-            told = w.channel.receive()
+            while (heard := w.channel.take()) is channel.NOTHING:
+                left = until - time.perf_counter()
+                if left <= 0 or not connection.wait([w.channel.socket], left):
+                    break  # it stands still; what comes later is passed over
+            else:
+                told = heard
         self._watch.phase(None, self._due, stretch("blocked", since, came))
         for item in told:
             self._watch.phase(w.number, number, item)

@@ -144,7 +144,9 @@ def pil_loader(path: str) -> Any:
         return PIL.open(file).convert("RGB")
 
 
-default_loader = pil_loader
+def default_loader(path: str) -> Any:
+    """What reads an image where nothing else is given: `pil_loader`."""
+    return pil_loader(path)
 
 
 class ImageFolder(DatasetFolder):

@@ -135,6 +135,14 @@ def rescaled(image: Tensor, dtype: Any, fused: bool = False) -> Tensor:
 
 def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Tensor:
     """(tensor - mean) / std for each channel of a floating-point tensor (…, C, H, W)."""
+    mean, std = normalizers(tensor, mean, std)
+    out = tensor if inplace else aten.clone(tensor)
+    return out.sub_(mean).div_(std)
+
+
+def normalizers(tensor: Tensor, mean: Any, std: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors (C, 1, 1); TypeError and ValueError for a tensor that is no image of
+    floating-point values, and where `std` is 0."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
     if not tensor.is_floating_point():
@@ -152,8 +160,7 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
         raise ValueError(
             f"std evaluated to zero after conversion to {tensor.dtype}: division by zero"
         )
-    out = tensor if inplace else aten.clone(tensor)
-    return out.sub_(mean).div_(std)
+    return mean, std
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:

@@ -405,14 +405,15 @@ def elastic_transform(
     tensor = is_tensor(img)
     _, height, width = get_dimensions(img)
     check_displacement(displacement, (height, width))
-    name = for_tensors("elastic_transform", mode, _SAMPLES)
+    name = for_tensors("elastic_transform", mode, (*_SAMPLES, "bicubic"))
     out = displace(img if tensor else pil_to_tensor(img), displacement, name, fill)
     return out if tensor else to_pil_image(out, mode=img.mode)
 
 
 def displace(img: Tensor, displacement: Tensor, mode: str, fill: Any) -> Tensor:
     kind = _tensor_grid.grid_type(img)
-    grid = _tensor_grid.identity_grid(*img.shape[-2:], kind).to(displacement.device)
+    height, width = img.shape[-2:]
+    grid = _tensor_grid.identity_grid(height, width, kind).to(displacement.device)
     return _tensor_grid.sample(img, grid + displacement.to(kind), mode, fill)
 
 

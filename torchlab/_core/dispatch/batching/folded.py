@@ -50,6 +50,7 @@ for _d in (1, 2, 3):
 for _name, _d in (
     ("upsample_linear", 1), ("upsample_bilinear", 2), ("upsample_bicubic", 2),
     ("upsample_trilinear", 3), ("_upsample_smooth_bilinear", 2), ("_upsample_smooth_bicubic", 2),
+    ("_upsample_smooth_lanczos", 2),
 ):  # fmt: skip
     rule(f"{_name}{_d}d")(_folding(_d + 2))
     rule(f"{_name.lstrip('_')}{_d}d_backward")(_folding(_d + 2, "grad_output"))

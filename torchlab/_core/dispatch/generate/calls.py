@@ -682,9 +682,11 @@ def inference_call(op: Any) -> Any:
     extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
     lines = [
         f"def {op.name}({', '.join(signature(op, 'core'))}):",
-        "    k = self._k.n",
         "    c = type(self)",
-        f"    if not k.{flag} or (c is not T and c is not P):",
+        "    if c is not T and c is not P:",  # `1 - x` has the number first
+        "        return None",
+        "    k = self._k.n",
+        f"    if not k.{flag}:",
         "        return None",
     ]
     operands = "self._a"

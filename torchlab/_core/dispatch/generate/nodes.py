@@ -207,7 +207,8 @@ def node_class(op: Any, p: Plan | None = None) -> type:
     position = _positions(p)
     # PyTorch's nodes unpack all that they saved, in this order, before they compute.
     for n in sorted(p.saved, key=lambda n: (n.startswith("result"), n)):
-        lines.append(f"        {n} = unpack(node.s_{n}, node) if node.s_{n} is not None else None")
+        get = "unpack_spare" if n in op.spare else "unpack"
+        lines.append(f"        {n} = {get}(node.s_{n}, node) if node.s_{n} is not None else None")
     free = {
         f.targets[0] for f in p.formulas if f.text == "g"
     }  # costs nothing: not asked for, not computed

@@ -159,9 +159,12 @@ def _good_boxes(
         # torchvision's measure of the height takes the x of the upper side, not of the left one.
         w, h = aten.hypot(w, h), aten.hypot(w, corners[:, 7] - corners[:, 1])
     x, y = corners[:, 0::2], corners[:, 1::2]
-    good: Any = (w >= min_size) & (h >= min_size) & (w * h >= min_area)
+    good = w * h >= min_area
+    conditions = [w >= min_size, h >= min_size]
     for where, end in ((x, width), (y, height)):
-        good = good & (where >= 0).all(-1) & (where <= end).all(-1)
+        conditions += [(where >= 0).all(-1), (where <= end).all(-1)]
+    for condition in conditions:
+        good = aten.logical_and(good, condition)
     return good
 
 

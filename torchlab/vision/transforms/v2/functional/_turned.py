@@ -17,8 +17,8 @@ Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.transforms.v2
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
@@ -103,9 +103,10 @@ def _common(p: Tensor, canvas_size: tuple[int, int]) -> tuple[Tensor, Tensor, Te
     w, h = _dot(p[:, 1] - p[:, 0], u)[:, None], _dot(p[:, 3] - p[:, 0], v)[:, None]
     x, y = points[..., 0], points[..., 1]
     slack = 1e-5 * max(height, width)
-    inside: Any = (a >= -slack) & (a <= w + slack)
-    for where, end in ((b, h), (x, width), (y, height)):
-        inside = inside & (where >= -slack) & (where <= end + slack)
+    inside = aten.ones_like(a, dtype=dt.bool_)
+    for where, end in ((a, w), (b, h), (x, width), (y, height)):
+        inside = aten.logical_and(inside, where >= -slack)
+        inside = aten.logical_and(inside, where <= end + slack)
     return a, b, inside
 
 

@@ -11,6 +11,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import _convert, _geometry, _tensor_grid
+from torchlab.vision.transforms._convert import pil_to_tensor, to_pil_image
 from torchlab.vision.transforms.v2.functional._registry import Picture, kernel, run
 from torchlab.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
 
@@ -22,7 +23,11 @@ def normalize(inpt: Any, mean: list[float], std: list[float], inplace: bool = Fa
 
 @kernel(normalize, Tensor, Image)
 def normalize_image(image: Any, mean: list[float], std: list[float], inplace: bool = False) -> Any:
-    return _convert.normalize(image, mean, std, inplace)
+    if inplace:
+        return _convert.normalize(image, mean, std, inplace)
+    # Out of place one channel may become several.
+    shift, scale = _convert.normalizers(image, mean, std)
+    return (image - shift) / scale
 
 
 @kernel(normalize, Video)
@@ -43,11 +48,19 @@ def gaussian_blur(inpt: Any, kernel_size: list[int], sigma: list[float] | None =
 def gaussian_blur_image(
     image: Any, kernel_size: list[int], sigma: list[float] | None = None
 ) -> Any:
+    for name, given in (("kernel_size", kernel_size), ("sigma", sigma)):
+        if isinstance(given, (list, tuple)) and len(given) != 2:
+            raise ValueError(f"If {name} is a sequence its length should be 2. Got {len(given)}")
     sizes, sigmas = _geometry.blur_arguments(kernel_size, sigma)
     return image if image.numel() == 0 else _tensor_grid.gaussian_blur(image, sizes, sigmas)
 
 
-kernel(gaussian_blur, Picture)(_geometry.gaussian_blur)
+@kernel(gaussian_blur, Picture)
+def _gaussian_blur_picture(
+    image: Any, kernel_size: list[int], sigma: list[float] | None = None
+) -> Any:
+    out = gaussian_blur_image(pil_to_tensor(image), kernel_size, sigma)
+    return to_pil_image(out, mode=image.mode)
 
 
 @kernel(gaussian_blur, Video)
