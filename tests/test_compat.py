@@ -201,7 +201,8 @@ def test_torchvision_is_torchlab_vision(alias: None) -> None:
     namespace: dict[str, Any] = {}
     exec(
         "import torchvision, torchvision.transforms.functional as F, torchvision.models as models\n"
-        "from torchvision import datasets, ops, transforms, utils\n"
+        "from torchvision import datasets, io, ops, transforms, tv_tensors, utils\n"
+        "import torchvision.transforms.v2.functional as v2F\n"
         "from torchvision.models.detection import fasterrcnn_resnet50_fpn\n"
         "from torchvision.models.resnet import ResNet\n",
         namespace,
@@ -209,7 +210,8 @@ def test_torchvision_is_torchlab_vision(alias: None) -> None:
     vision = importlib.import_module("torchlab.vision")
     assert namespace["torchvision"] is vision
     assert vision.__name__ == vision.__spec__.name == "torchlab.vision"
-    for name in ("datasets", "models", "ops", "transforms", "utils"):
+    assert namespace["v2F"] is vision.transforms.v2.functional
+    for name in ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils"):
         assert namespace[name] is getattr(vision, name)
         assert importlib.import_module(f"torchvision.{name}") is namespace[name]
     assert namespace["F"] is vision.transforms.functional

@@ -10,6 +10,7 @@ from typing import Any
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.modes import disabled_function as _disabled_torch_function_impl
 from torchlab._core.dispatch.python_key import disabled as _disabled_torch_dispatch_impl
+from torchlab._core.errors import LinAlgError as _LinAlgError
 from torchlab._core.generator import Generator
 from torchlab.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
@@ -17,6 +18,7 @@ __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
     "Generator",
+    "_LinAlgError",
     "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
 ]

@@ -156,6 +156,19 @@ _LAZY |= {
     """.split()
 }
 _LAZY |= {
+    f"_foreach_{name}{end}": ("torchlab._core.foreach", f"_foreach_{name}{end}")
+    for name in """
+    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1
+    floor frac lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt
+    sigmoid sign sin sinh sqrt sub tan tanh trunc
+    """.split()
+    for end in ("", "_")
+}
+_LAZY |= {
+    f"_foreach_{name}": ("torchlab._core.foreach", f"_foreach_{name}")
+    for name in "clone copy_ max mm norm powsum zero_".split()
+}
+_LAZY |= {
     "autocast": ("torchlab.amp.autocast_mode", "autocast"),
     "GradScaler": ("torchlab.amp.grad_scaler", "GradScaler"),
 }

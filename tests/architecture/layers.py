@@ -24,7 +24,8 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     _each(
         "_core.dtype _core.formats _core.info _core.settings _core.threads "
         "_core.device _core.kind _core.layout _core.meta _core.structures "
-        "_core.box_muller _core.generator _core.printing _core.hooks _core.refusals"
+        "_core.box_muller _core.generator _core.printing _core.hooks _core.refusals "
+        "_core.references"
     ),
     # 2: memory and who provides it
     _each("_core.memory _core.backends"),
@@ -32,7 +33,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     (("_core.tape", "_core.tensor", "_core.dispatch", "_core.dlpack"), ("_core.codegen",)),
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
-        "_core.checking _core.sharing _core.ops _core.control_flow "
+        "_core.checking _core.sharing _core.ops _core.foreach _core.control_flow "
         "_core.inspection _core.storages _core.legacy "
         "_core.tensor_face functional linalg fft signal special sparse random storage types "
         "overrides _C return_types "

@@ -12,17 +12,15 @@ and on the whole graph behind it: names of nodes, edges, output numbers, and the
 
 from __future__ import annotations
 
-import argparse
-import random
 import re
-import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from tests.conformance import program_driver
 from tests.conformance.dag_world import seen, world
+from tests.conformance.program_driver import Difference, quiet, told
 
 SHAPES = ((2, 3), (2, 3), (2, 2), (3,), (2,), (1,), ())
 UNARY = ("sin()", "cos()", "tanh()", "sigmoid()", "neg()", "abs()", "clone()", "exp()")
@@ -41,15 +39,6 @@ NOT_TORCHLABS = (
     "unallocated storage",
     "more than one element of the written-to tensor",  # unless the tensor is copied to itself
 )
-
-
-class Difference(NamedTuple):
-    what: str
-    ours: Any
-    theirs: Any
-
-    def __str__(self) -> str:
-        return f"{self.what}\n    torchlab {self.ours}\n    torch    {self.theirs}"
 
 
 class Maker:
@@ -418,7 +407,7 @@ def _close(a: Any, b: Any) -> bool:
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(_close(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) and isinstance(b, float):
-        return a == b or abs(a - b) <= 1e-5 * max(1.0, abs(a)) or (a != a and b != b)
+        return a == b or abs(a - b) <= 1e-12 * max(1.0, abs(a)) or (a != a and b != b)
     return bool(a == b)
 
 
@@ -474,7 +463,7 @@ class Run:
             self.ended = True
             return None
         if type(a).__name__ != type(b).__name__:
-            return Difference("exception", _told(a), _told(b))
+            return Difference("exception", told(a), told(b))
         log, other = self.envs[0]["log"], self.envs[1]["log"]
         if a is not None and "packed(" in step:  # who packs before a refusal is nobody's promise
             del log[before:], other[before:]
@@ -505,18 +494,13 @@ class Run:
         return None
 
 
-def _told(error: Exception | None) -> str:
-    return "none" if error is None else f"{type(error).__name__}: {str(error)[:300]}"
-
-
 def play(
     ours: Any, theirs: Any, integer: Callable[[int, int], int]
 ) -> tuple[list[str], Difference | None]:
     """A random program; the steps, and the first difference."""
     run = Run(ours, theirs)
     maker = Maker(integer, run.envs[1], theirs)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         for i in range(integer(7, 20)):
             step = maker.leaf() if i < 2 else maker.step()
             difference = run.take(step)
@@ -527,8 +511,7 @@ def play(
 
 def replay(ours: Any, theirs: Any, steps: list[str]) -> Difference | None:
     run = Run(ours, theirs)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         for step in steps:
             difference = run.take(step)
             if difference is not None or run.ended:
@@ -536,54 +519,12 @@ def replay(ours: Any, theirs: Any, steps: list[str]) -> Difference | None:
     return None
 
 
-def _kind(d: Difference) -> str:
-    return re.sub(r"t\d+", "t", d.what)
-
-
 def shrink(
     ours: Any, theirs: Any, steps: list[str], found: Difference
 ) -> tuple[list[str], Difference]:
     """The program without the steps that the difference does not need."""
-    kept = list(steps)
-    for _ in range(2):
-        for i in reversed(range(len(kept))):
-            fewer = kept[:i] + kept[i + 1 :]
-            difference = replay(ours, theirs, fewer)
-            if difference is not None and _kind(difference) == _kind(found):
-                if "NameError" in f"{difference.ours}{difference.theirs}":
-                    continue
-                kept, found = fewer, difference
-    return kept, found
-
-
-def main() -> None:
-    import torch
-
-    import torchlab
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", type=int, default=1000)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    kinds: Counter[str] = Counter()
-    failed = steps_run = 0
-    for seed in range(options.seed, options.seed + options.count):
-        steps, difference = play(torchlab, torch, random.Random(seed).randint)
-        steps_run += len(steps)
-        if difference is None:
-            continue
-        failed += 1
-        steps, difference = shrink(torchlab, torch, steps, difference)
-        kinds[_kind(difference)] += 1
-        if failed <= options.show:
-            print(f"# seed {seed}: {difference}")
-            print("".join(f"    >>> {s}\n" for s in steps), flush=True)
-    print(f"{options.count} programs, {steps_run} steps, {failed} differences")
-    for kind, n in kinds.most_common():
-        print(f"{n:6} {kind}")
+    return program_driver.shrink(steps, found, lambda fewer: replay(ours, theirs, fewer), rounds=2)
 
 
 if __name__ == "__main__":
-    main()
+    program_driver.run(__doc__, play, shrink, str)

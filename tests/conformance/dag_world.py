@@ -32,7 +32,7 @@ def seen(g: Any) -> Any:
         return tuple(seen(x) for x in g)
     if g is None or not hasattr(g, "detach"):
         return g
-    values = [round(v, 6) + 0.0 for v in g.detach().reshape(-1).tolist()]
+    values = [v + 0.0 for v in g.detach().reshape(-1).tolist()]
     return tuple(g.shape), values, g.requires_grad, str(g.dtype)
 
 

@@ -28,6 +28,9 @@ are valid and some are not. What it never writes, because the answer is not PyTo
 - Which of several largest complex numbers gets the gradient of `norm(inf)`: rounding decides.
 - `detach_` of a base of views that were made under `no_grad` (they ask their base in PyTorch), and
   the gradient of a leaf that is itself a view, after it was written to.
+- `.data = …` of a tensor that a node has saved: PyTorch's node then sees the new memory.
+- Strides and offset of `slice_scatter` and its like, which copy the whole storage.
+- What is saved of a uint8 condition of `where`, which PyTorch deprecates.
 - Shifts by a negative number or by the type's width or more: undefined in C++.
 """
 

@@ -10,17 +10,16 @@ the end the gradients must agree. What the programs avoid is listed in `program_
 
 from __future__ import annotations
 
-import argparse
-import random
 import re
-import warnings
-from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tests.conformance.program_steps import Maker, Step
+from tests.conformance import program_driver
+from tests.conformance.program_driver import Difference, quiet, told
+from tests.conformance.program_forms import FormMaker
+from tests.conformance.program_steps import Step
 
 LENGTH = 10
 EPS = {"bfloat16": 2**-7, "float16": 2**-10, "float64": 2**-52, "complex128": 2**-52}
@@ -33,17 +32,9 @@ NOT_TORCHLABS = (
     "setStorage",  # out of bounds of a tensor without elements
     "ComplexHalf",  # a type that torchlab does not have
 )
-SLACK = 64  # roundings that a step may add
-
-
-class Difference(NamedTuple):
-    step: int
-    what: str
-    ours: Any
-    theirs: Any
-
-    def __str__(self) -> str:
-        return f"{self.what}\n    torchlab {self.ours}\n    torch    {self.theirs}"
+# Roundings of the largest number that a step may add: sums and products add up in another order
+# (NumPy's pairwise, PyTorch's by lanes), at most some dozens of elements here.
+SLACK = 8
 
 
 class Undefined(Exception):
@@ -176,27 +167,33 @@ class Run:
         self.refused = e_theirs is not None
         if any(text in str(e_theirs) for text in NOT_TORCHLABS):
             raise Undefined
+        if "setStorage" in str(e_ours):
+            raise Undefined  # how much memory lies behind a computed result
         if doubtful and None not in errors:
             raise Undefined  # the overlap and another fault
         if "single memory location" in str(e_theirs) and e_ours is None and doubtful:
             raise Undefined  # told by neither in every case
+        if "has been modified inplace" in str(e_theirs) and e_ours is not None:
+            raise Undefined  # a view that may not be used, and no kernel: either is told first
+        if "backward(" in step.code and None not in errors:
+            raise Undefined  # which of two missing derivatives is asked for first
         if type(e_ours).__name__.lstrip("_") != type(e_theirs).__name__.lstrip("_"):
-            return Difference(number, "exception", _told(e_ours), _told(e_theirs))
+            return Difference("exception", told(e_ours), told(e_theirs))
         if e_ours is not None:
             for n, (aspects, values) in before.items():
                 now = _aspects(ours[n])
                 if now != aspects:
                     changed = [k for k in now if now[k] != aspects[k]]
                     return Difference(
-                        number, f"{n} changed by a refused step: {changed}",
+                        f"{n} changed by a refused step: {changed}",
                         [now[k] for k in changed], [aspects[k] for k in changed],
                     )  # fmt: skip
                 if _numpy(ours[n]).tobytes() != values.tobytes():
-                    return Difference(number, f"{n} changed by a refused step", ours[n], values)
+                    return Difference(f"{n} changed by a refused step", ours[n], values)
                 other = _numpy(theirs[n])
                 if _aspects(theirs[n]) != now or not same(values, other, 2**-10):
                     raise Undefined  # PyTorch changed it before it refused
-        return self.compare(step, number)
+        return self.compare(step)
 
     def undecided(self, step: Step) -> bool:
         """Whether PyTorch's own answer hangs on what it does not promise (see `program_steps`)."""
@@ -213,6 +210,8 @@ class Run:
                 return True
         if ".view(torch." in code and any(t.is_floating_point() or t.is_complex() for t in used):
             return True
+        if "where(" in code and used and used[0].dtype is self.libs[1].uint8:
+            return True
         if "gelu(" in code and any(bool(t.detach().isinf().any()) for t in used):
             return True
         if "norm(inf" in code and any(t.is_complex() for t in used):
@@ -224,15 +223,13 @@ class Run:
             return True
         return False
 
-    def compare(self, step: Step, number: int) -> Difference | None:
+    def compare(self, step: Step) -> Difference | None:
         ours = _tensors(self.libs[0], self.envs[0])
         theirs = _tensors(self.libs[1], self.envs[1])
         if ours.keys() != theirs.keys():
             odd = sorted(ours.keys() ^ theirs.keys())
             n = odd[0]
-            return Difference(
-                number, f"{n}: type", type(self.envs[0].get(n)), type(self.envs[1].get(n))
-            )
+            return Difference(f"{n}: type", type(self.envs[0].get(n)), type(self.envs[1].get(n)))
         scale = 1.0
         used = [n for n in re.findall(r"\bt\d+\b", step.code) if n in theirs]
         coarse = max((_eps(theirs[n]) for n in used), default=0)
@@ -241,10 +238,12 @@ class Run:
             for key, value in b.items():
                 if key == "requires_grad" and value and t.dtype not in self.differentiable:
                     raise Undefined  # an integer tensor with a part of a recorded write
+                if a[key] != value and key == "_version" and "matmul" in step.code:
+                    raise Undefined  # PyTorch counts what a composite writes inside
                 if a[key] != value and key == "stride" and self.odd_ones(step):
                     raise Undefined
                 if a[key] != value:
-                    return Difference(number, f"{n}.{key}", a[key], value)
+                    return Difference(f"{n}.{key}", a[key], value)
             values = _numpy(t)
             if values.dtype.kind in "fc" and re.search(rf"\b{n}\b", step.code):
                 finite = np.abs(values[np.isfinite(values)])
@@ -254,7 +253,7 @@ class Run:
             if x.tobytes() == y.tobytes():
                 continue
             if not same(x, y, coarse * scale if not step.moves else 0):
-                return Difference(number, f"{n}: values", x.tolist(), y.tolist())
+                return Difference(f"{n}: values", x.tolist(), y.tolist())
             if not step.moves and not np.array_equal(x, y, equal_nan=y.dtype.kind in "fc"):
                 self.level(ours[n], t)
         held = [n for n, t in theirs.items() if t.numel()]  # where there are no bytes, no sharing
@@ -262,7 +261,7 @@ class Run:
         if a != b:
             odd = [n for n in a if a[n] != b[n]]
             return Difference(
-                number, f"which tensors share memory ({odd})",
+                f"which tensors share memory ({odd})",
                 [a[n] for n in odd], [b[n] for n in odd],
             )  # fmt: skip
         return None
@@ -296,40 +295,33 @@ class Run:
         ][-3:]  # fmt: skip
         if not roots:
             return None
-        number = len(self.steps)
         ones = ", ".join(f"torch.ones_like({n})" for n in roots)
         difference = self.take(Step(f"torch.autograd.backward([{', '.join(roots)}], [{ones}])"))
         if difference is not None:
             return difference
         coarse = max(map(_eps, theirs.values()))
-        if any("digamma" in s.code for s in self.steps):  # PyTorch's trigamma has eight digits
-            coarse = max(coarse, 2**-32)
         if self.refused:
             return None  # how far it came is not told
         for n in leaves:
             x, y = self.envs[0][n].grad, self.envs[1][n].grad
             if (x is None) != (y is None):
-                return Difference(number, f"{n}.grad", x, y)
+                return Difference(f"{n}.grad", x, y)
             if x is None:
                 continue
             a, b = _aspects(x), _aspects(y)
             for key in ("dtype", "shape", "requires_grad"):
                 if a[key] != b[key]:
-                    return Difference(number, f"{n}.grad.{key}", a[key], b[key])
+                    return Difference(f"{n}.grad.{key}", a[key], b[key])
             u, v = _numpy(x), _numpy(y)
             finite = np.abs(v[np.isfinite(v)])
             scale = max(1.0, float(finite.max())) if finite.size else 1.0
-            if not same(u, v, coarse * scale * 8):
-                return Difference(number, f"{n}.grad: values", u.tolist(), v.tolist())
+            if not same(u, v, coarse * scale):
+                return Difference(f"{n}.grad: values", u.tolist(), v.tolist())
         return None
 
 
 def _eps(t: Any) -> float:
     return EPS.get(str(t.dtype)[6:], EPS_OF_OTHERS)
-
-
-def _told(error: Exception | None) -> str:
-    return "none" if error is None else f"{type(error).__name__}: {str(error)[:300]}"
 
 
 def same(x: Any, y: Any, error: float) -> bool:
@@ -354,9 +346,8 @@ def play(
 ) -> tuple[list[Step], Difference | None]:
     """A new program, written while it runs."""
     run = Run(ours, theirs)
-    maker = Maker(integer, run.envs[1], theirs)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    maker = FormMaker(integer, run.envs[1], theirs)
+    with quiet():
         try:
             for i in range(3 + length):
                 step = maker.start() if i < 3 else maker.step()
@@ -391,8 +382,7 @@ def undecided(step: Step, run: Run) -> bool:
 def replay(ours: Any, theirs: Any, steps: list[Step]) -> Difference | None:
     """The difference that these steps show, if any; None also where a step needs a missing name."""
     run = Run(ours, theirs)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         try:
             for step in steps:
                 if step.writes is not None and step.writes not in run.envs[1]:
@@ -411,46 +401,8 @@ def shrink(
     ours: Any, theirs: Any, steps: list[Step], found: Difference
 ) -> tuple[list[Step], Difference]:
     """The program without the steps that the difference does not need."""
-    kind = re.sub(r"t\d+", "", found.what)
-    kept = list(steps)
-    for i in reversed(range(len(steps))):
-        fewer = kept[:i] + kept[i + 1 :]
-        difference = replay(ours, theirs, fewer)
-        if difference is not None and re.sub(r"t\d+", "", difference.what) == kind:
-            if "NameError" in f"{difference.ours}{difference.theirs}":
-                continue
-            kept, found = fewer, difference
-    return kept, found
-
-
-def main() -> None:
-    import torch
-
-    import torchlab
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", type=int, default=1000)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    kinds: Counter[str] = Counter()
-    failed = steps_run = 0
-    for seed in range(options.seed, options.seed + options.count):
-        steps, difference = play(torchlab, torch, random.Random(seed).randint)
-        steps_run += len(steps)
-        if difference is None:
-            continue
-        failed += 1
-        steps, difference = shrink(torchlab, torch, steps, difference)
-        kinds[re.sub(r"t\d+", "t", difference.what)] += 1
-        if failed <= options.show:
-            print(f"# seed {seed}: {difference}")
-            print("".join(f"    >>> {s.code}\n" for s in steps), flush=True)
-    print(f"{options.count} programs, {steps_run} steps, {failed} differences")
-    for kind, n in kinds.most_common():
-        print(f"{n:6} {kind}")
+    return program_driver.shrink(steps, found, lambda fewer: replay(ours, theirs, fewer))
 
 
 if __name__ == "__main__":
-    main()
+    program_driver.run(__doc__, play, shrink, lambda step: step.code)

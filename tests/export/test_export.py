@@ -244,3 +244,25 @@ def test_checks_in_the_program():
         torch._check_index(False)
     with pytest.raises(RuntimeError, match="Expected cond to be True"):
         torch._check_tensor_all(torch.tensor([True, False]))
+
+
+def test_cond_is_both_branches_and_a_choice():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: (self.l(x), x + 1), lambda x: (x, x - 1), (x,))
+
+    m = M()
+    made = export(m, (torch.ones(3, 2),), dynamic_shapes=({0: Dim("b")},)).module()
+    for x in (torch.ones(4, 2), -torch.ones(4, 2)):
+        assert_close(made(x), m(x))
+
+    class Differ(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x, lambda x: x[:1], (x,))
+
+    with pytest.raises(RuntimeError, match=r"float32 \[3\] and torch.float32 \[1\]"):
+        export(Differ(), (torch.ones(3),))

@@ -143,3 +143,30 @@ def test_logcumsumexp_twice_and_at_tangents_of_zero() -> None:
     close(jvp(grad(fn), (x,), (t,))[1], rev_rev)
     close(grad(lambda y: jvp(fn, (y,), (t,))[1])(x), rev_rev)
     close(jvp(lambda y: jvp(fn, (y,), (t,))[1], (x,), (t,))[1], (rev_rev * t).sum())
+
+
+def test_eigenvectors_in_forward_mode_and_again() -> None:
+    a, t = real(4, 4), real(4, 4, seed=1)
+
+    def fn(y: Any) -> Any:
+        values, vectors = torchlab.linalg.eig(y)
+        return values.abs().sin().sum() + vectors.abs().sin().sum()
+
+    close(jvp(fn, (a,), (t,))[1], (grad(fn)(a) * t).sum())
+    rev_rev = grad(lambda y: (grad(fn)(y) * t).sum())(a)
+    close(grad(lambda y: jvp(fn, (y,), (t,))[1])(a), rev_rev)
+    close(jvp(grad(fn), (a,), (t,))[1], rev_rev)
+
+
+def test_weights_of_a_loss_of_logits() -> None:
+    x, y, w = real(3), real(3, seed=1), real(3, seed=2)
+
+    def fn(w: Any) -> Any:
+        return F.binary_cross_entropy_with_logits(x, y, weight=w, pos_weight=w + 1)
+
+    weights = -(y * (w + 1) * F.logsigmoid(x) + (1 - y) * F.logsigmoid(-x))
+    expected = (weights - w * y * F.logsigmoid(x)) / 3
+    close(grad(fn)(w), expected)
+    close(jvp(fn, (w,), (y,))[1], (expected * y).sum())
+    with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'weight'"):
+        fn(w.clone().requires_grad_())

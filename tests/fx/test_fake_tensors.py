@@ -47,6 +47,8 @@ def test_in_the_mode_everything_is_fake():
     with FakeTensorMode() as mode:
         made = [torch.zeros(2, 3), torch.tensor([1.0]), nn.Linear(2, 3).weight, torch.arange(3)]
         far = torch.empty(2, device="cuda")
+        made += [torch.hann_window(4), torch.tril_indices(3, 3), torch.logspace(0, 1, 3)]
+        made += [torch.empty_permuted((2, 3), (1, 0))]
         assert all(isinstance(t, FakeTensor) and t.fake_mode is mode for t in made)
         assert str(far.device) == "cuda:0" and str((far * 2).device) == "cuda:0"
         assert torch.tensor(3.0).item() == 3.0  # what the program wrote is known

@@ -120,8 +120,55 @@ def test_opsets(opset):
     onnx.checker.check_model(program.model_proto, full_check=True)
     x = torch.randn(2, 4)
     torch.testing.assert_close(program(x)[0], m(x).detach(), atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError, match="opset_version 9 is not one of 18 to"):
-        torch.onnx.export(m, (x,), opset_version=9)
+    with pytest.raises(ValueError, match="opset_version 8 is not one of 9 to"):
+        torch.onnx.export(m, (x,), opset_version=8)
+
+
+def test_older_opsets_are_converted_by_onnx_or_refused():
+    m = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+    program = torch.onnx.export(m, (torch.ones(2, 4),), opset_version=17, verify=True)
+    assert program.model_proto.opset_import[0].version == 17
+    with pytest.raises(torch.onnx.OnnxExporterError, match="Use opset_version=18 or later"):
+        torch.onnx.export(nn.LayerNorm(4).eval(), (torch.ones(2, 4),), opset_version=9)
+
+
+class Two(nn.Module):
+    def forward(self, x, y):
+        return x + 1, torch.cat([x, y])
+
+
+def dims_of(program):
+    g = program.model_proto.graph
+    return {
+        v.name: v.type.tensor_type.shape.dim[0].dim_param
+        or v.type.tensor_type.shape.dim[0].dim_value
+        for v in (*g.input, *g.output)
+    }
+
+
+def test_names_in_the_places_of_dims_and_dynamic_axes():
+    args = torch.ones(4, 2), torch.ones(3, 2)
+    named = torch.onnx.export(Two().eval(), args, dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}})
+    assert dims_of(named) == {"x": "n", "y": "m", "add": "n", "cat": "n + m"}
+    program = torch.onnx.export(
+        Two().eval(), args, input_names=["a", "b"], output_names=["o", "c"],
+        dynamic_axes={"a": {0: "batch"}, "b": [0], "o": {0: "batch"}},
+    )  # fmt: skip
+    assert dims_of(program) == {"a": "batch", "b": "s1", "o": "batch", "c": "batch + s1"}
+    assert program(torch.ones(2, 2), torch.ones(5, 2))[1].shape == (7, 2)
+    with pytest.raises(ValueError, match=r"dynamic_axes name 'z', which is no input \(x, y\)"):
+        torch.onnx.export(Two().eval(), args, dynamic_axes={"z": {0: "n"}})
+
+
+def test_verify_compares_and_training_mode_warns(monkeypatch):
+    m = nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match="while it is in training mode"):
+        torch.onnx.export(m, (torch.ones(1, 2),), verify=True)
+    monkeypatch.setattr(
+        "torchlab.onnx._program.ONNXProgram.__call__", lambda *a, **k: (torch.zeros(1, 2) + 9,)
+    )
+    with pytest.raises(torch.onnx.OnnxExporterError, match="output 0 of the ONNX model is not"):
+        torch.onnx.export(m.eval(), (torch.ones(1, 2),), verify=True)
 
 
 def test_outputs_that_are_inputs_constants_or_the_same_value():
@@ -188,8 +235,8 @@ def test_training_mode_is_refused_with_the_remedy():
 def test_what_torchscripts_exporter_had_is_refused():
     with pytest.raises(NotImplementedError, match="dynamo=True"):
         torch.onnx.export(nn.ReLU(), (torch.ones(2),), dynamo=False)
-    with pytest.raises(NotImplementedError, match="dynamic_shapes in place of dynamic_axes"):
-        torch.onnx.export(nn.ReLU(), (torch.ones(2),), dynamic_axes={"x": {0: "b"}})
+    with pytest.raises(NotImplementedError, match="torchlab has no report, export_params=False"):
+        torch.onnx.export(nn.ReLU(), (torch.ones(2),), report=True, export_params=False)
 
 
 def test_programs_know_that_they_are_exported():

@@ -9,6 +9,7 @@ import hashlib
 import json
 import lzma
 import pathlib
+import tarfile
 from typing import Any
 
 import numpy as np
@@ -303,3 +304,38 @@ def semeion(folder: pathlib.Path) -> None:
 def moving_mnist(folder: pathlib.Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "mnist_test_seq.npy", RNG.integers(0, 256, (20, 3, 64, 64), dtype=np.uint8))
+
+
+def imagenet(folder: pathlib.Path) -> None:
+    """The three archives, with two classes."""
+    source = folder.parent / "imagenet_sources"
+    kit = source / "kit" / "ILSVRC2012_devkit_t12" / "data"
+    kind = [(name, "O") for name in ("ILSVRC2012_ID", "WNID", "words", "gloss", "num_children")]
+    synsets = np.array(
+        [
+            (1, "n02119789", "kit fox, Vulpes macrotis", "a fox", 0),
+            (2, "n02100735", "English setter", "a dog", 0),
+            (3, "n00000003", "animal", "a group", 2),
+        ],
+        dtype=kind,
+    )
+    matrix(kit / "meta.mat", synsets=synsets)
+    write(kit / "ILSVRC2012_validation_ground_truth.txt", "2\n1\n2\n")
+    for i in (3, 1, 2):
+        image(source / "val" / f"ILSVRC2012_val_0000000{i}.JPEG")
+    for k, wnid in enumerate(("n02119789", "n02100735")):
+        for i in range(k + 1):
+            image(source / wnid / f"{wnid}_{i}.JPEG")
+        (source / "train").mkdir(exist_ok=True)
+        with tarfile.open(source / "train" / f"{wnid}.tar", "w") as archive:
+            for path in sorted((source / wnid).iterdir()):
+                archive.add(path, path.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, name in (
+        ("kit", "ILSVRC2012_devkit_t12.tar.gz"),
+        ("train", "ILSVRC2012_img_train.tar"),
+        ("val", "ILSVRC2012_img_val.tar"),
+    ):
+        with tarfile.open(folder / name, "w:gz" if name.endswith("gz") else "w") as archive:
+            for path in sorted((source / part).iterdir()):
+                archive.add(path, path.name)

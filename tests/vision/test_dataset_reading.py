@@ -15,6 +15,7 @@ from tests.vision import dataset_files as files
 from torchlab.utils.data import DataLoader
 from torchlab.vision import datasets as D
 from torchlab.vision import transforms as T
+from torchlab.vision.datasets import imagenet
 from torchlab.vision.datasets.mnist import read_idx
 
 
@@ -254,3 +255,23 @@ def test_in_a_loader_with_workers(tmp_path):
 def test_what_is_not_there_is_said(make, tmp_path):
     with pytest.raises(RuntimeError, match="Dataset not found"):
         make(tmp_path)
+
+
+def test_imagenet(tmp_path, monkeypatch):
+    files.imagenet(tmp_path / "root")
+    root = tmp_path / "root"
+    with pytest.raises(RuntimeError, match=r"devkit_t12.tar.gz is not present .* or is corrupted"):
+        D.ImageNet(root)
+    known = {k: (name, files.md5(root / name)) for k, (name, _) in imagenet.ARCHIVE_META.items()}
+    monkeypatch.setattr(imagenet, "ARCHIVE_META", known)
+    data = D.ImageNet(root, transform=T.PILToTensor())
+    assert data.wnids == ["n02100735", "n02119789"] and targets(data) == [0, 0, 1]
+    assert data.classes == [("English setter",), ("kit fox", "Vulpes macrotis")]
+    assert data.class_to_idx == {"English setter": 0, "kit fox": 1, "Vulpes macrotis": 1}
+    names = [path.rpartition("/")[2] for path, _ in D.ImageNet(root, "val").samples]
+    assert names == [f"ILSVRC2012_val_0000000{i}.JPEG" for i in (1, 3, 2)]
+    for name, _ in known.values():
+        (root / name).unlink()
+    again = D.ImageNet(root, "val")  # all is unpacked
+    assert targets(again) == [0, 0, 1] and "Split: val" in repr(again)
+    assert sorted(p.name for p in root.iterdir()) == ["meta.bin", "train", "val"]

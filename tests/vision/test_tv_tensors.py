@@ -143,6 +143,7 @@ def test_wrap():
 
 
 def test_how_they_print():
+    assert str(boxes()) == repr(boxes()) == f"{boxes()}"
     assert repr(boxes()) == (
         "BoundingBoxes([[1., 2., 3., 4.]], format=BoundingBoxFormat.XYXY, canvas_size=(10, 12),"
         " clamping_mode=soft)"

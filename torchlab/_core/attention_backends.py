@@ -17,6 +17,11 @@ class Allowed:
     kinds: frozenset[int] | None = None
 
 
+def fused_allowed() -> bool:
+    """Whether the fused kernel of the CPU may be taken."""
+    return Allowed.kinds is None or FLASH in Allowed.kinds
+
+
 def check_allowed(on_cpu: bool) -> None:
     """Raise RuntimeError if none of the allowed kinds exists on the device."""
     if Allowed.kinds is not None and not Allowed.kinds & (_ON_CPU if on_cpu else _ELSEWHERE):

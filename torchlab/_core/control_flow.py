@@ -1,7 +1,8 @@
 """`torch.cond` and `torch.while_loop`: branches and loops as functions.
 
 Here they run as Python runs them: one branch is called, the loop's body as often as its condition
-holds, and the tape records what these did. What a graph would need (a body that keeps the shapes
+holds, and the tape records what these did. In a graph of `torch.export` a `cond` is both branches
+and a choice. What a graph would need (a body that keeps the shapes
 and types of what it carries, tensors as operands) is checked, so that programs stay portable.
 
 Source: https://docs.pytorch.org/docs/2.13/cond.html
@@ -12,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.registry import aten
+from torchlab._core.dtype import bool_
 from torchlab._core.tensor import Tensor
 
 
@@ -50,7 +54,31 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of"
             f" tensor leaves, but got {operands}."
         )
+    if isinstance(pred, Tensor) and type(pred._a) is MetaArray:
+        return _selected(pred, true_fn(*operands), false_fn(*operands))
     return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+def _selected(pred: Tensor, a: Any, b: Any) -> Any:
+    """What `cond` gives where `pred` has no data, as in an export: both branches, and each result
+    from one of them. RuntimeError if the branches give different things."""
+    if isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
+        return type(a)(_selected(pred, x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return {k: _selected(pred, a[k], b[k]) for k in a}
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        if type(a) is type(b) and a == b:
+            return a
+    elif _metadata(a) == _metadata(b):
+        return aten.where(aten.to(aten.reshape(pred, ()), dtype=bool_), a, b)
+    raise RuntimeError(
+        "cond: where the predicate is not known, both branches must give tensors of the same shape,"
+        f" type and device, but they give {_shown(a)} and {_shown(b)}"
+    )
+
+
+def _shown(x: Any) -> str:
+    return f"{x.dtype} {list(x.shape)}" if isinstance(x, Tensor) else repr(x)
 
 
 def _metadata(x: Any) -> Any:

@@ -15,6 +15,7 @@ class device:
     """`device("cpu")`, `device("sim:0")`, `device("cuda", 1)`. Also a context manager: tensors made
     inside without `device=` go there. One object per (type, index)."""
 
+    __module__ = "torchlab"
     __slots__ = ("type", "index", "_previous", "__weakref__")
     type: str
     index: int | None

@@ -20,6 +20,7 @@ _CATEGORY_NAMES = ("Bool", "Integral", "Floating", "Complex")
 class dtype:
     """The type of a tensor's elements, such as `torchlab.float32`. One object per type."""
 
+    __module__ = "torchlab"
     __slots__ = (
         "name",
         "aliases",

@@ -9,3 +9,7 @@ class OutOfMemoryError(RuntimeError):
 
 class LinAlgError(RuntimeError):
     """A matrix has no inverse or no such factorisation (`torch.linalg.LinAlgError`)."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as tracebacks show it
+LinAlgError.__module__ = "torchlab._C"

@@ -50,6 +50,8 @@ _RANDOM_BOUND = {
 class Generator:
     """A stream of random numbers: `Generator("cpu").manual_seed(0)`."""
 
+    __module__ = "torchlab"
+
     def __init__(self, device: str | Device = "cpu") -> None:
         self._device = concrete(Device(device))
         self._seed = DEFAULT_SEED

@@ -11,7 +11,6 @@ The engine that walks the tape lives in `torchlab.autograd.engine`.
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from itertools import count
@@ -22,6 +21,7 @@ import numpy as np
 
 from torchlab._core.hooks import Hooks, hooks_of
 from torchlab._core.memory.storage import Storage, Twin
+from torchlab._core.references import ALONE, caller, references_of_edge
 from torchlab._core.refusals import NORMAL, forbidden_write, modified
 
 next_seq = count(1).__next__
@@ -317,7 +317,7 @@ class Reshaped:
     def _older_died(self, ref: Any) -> None:
         leaf = self.leaf()
         if leaf is not None and type(leaf._e) is AccumulateGrad and leaf._e.leaf is self:
-            if _references_of_edge(leaf) > _ALONE:  # graphs of its time end in the new node, too
+            if references_of_edge(leaf) > ALONE:  # graphs of its time end in the new node, too
                 _succeed(leaf, leaf._e, self.shape, self.k)
 
 
@@ -530,13 +530,16 @@ def unpack(saved: Any, node: Node) -> Any:
     """A tensor again, after checking that nobody has written to it since it was saved."""
     if type(saved) is tuple and len(saved) == 5:
         a, s, version, k, e = saved
+        if DETACHED and e is not None and type(e) is not int:
+            _refuse_detached(e)
         if s.version != version:
             raise RuntimeError(modified(node, a, k, s, version))
         if type(e) is int:  # an output of the node itself
             e = Out(node, e) if node._outs is not None else node
         elif type(e) is AccumulateGrad:
             leaf = e.leaf.leaf() if type(e.leaf) is Reshaped else e.leaf()
-            if leaf is not None and (leaf._a is a or type(leaf._s) is Twin and leaf._s is not s):
+            other = leaf is not None and isinstance(leaf._s, Twin) and leaf._s is not s
+            if leaf is not None and (leaf._a is a or other):
                 return leaf  # as it is now, also if its `.data` was exchanged
         t = _new(k.cls)
         t._a, t._s, t._k, t._e = a, s, k, e
@@ -575,6 +578,19 @@ def unpack_spare(saved: Any, node: Node) -> Any:
     return unpack(saved, node)
 
 
+# Nodes whose output number nr was cut off by `detach_`: what saved it has lost its history.
+DETACHED: weakref.WeakKeyDictionary[Node, set[int]] = weakref.WeakKeyDictionary()
+
+
+def _refuse_detached(e: Any) -> None:
+    node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
+    if nr in DETACHED.get(node, ()):
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
+
+
 keeper: list[Any] = []  # torchlab._core.dispatch.python_key puts its class of saved tensors here
 
 
@@ -582,41 +598,9 @@ def note_write(s: Storage) -> None:
     """Count a write in place; if the tape has saved this version, remember who wrote. Views may
     have fallen behind (see `edge_of`) unless the writer's tensor alone has the storage."""
     if s.saved == s.version:
-        s.writer = _caller()
-        s.stale = getrefcount(s) > _ALONE
+        s.writer = caller()
+        s.stale = getrefcount(s) > ALONE
     s.version += 1
-
-
-class _Lone:
-    def __init__(self) -> None:
-        self._s = Storage(None)
-
-
-def _references(s: Storage) -> int:
-    return getrefcount(s)
-
-
-def _references_of(t: _Lone) -> int:
-    s = t._s
-    return _references(s)
-
-
-def _references_of_edge(t: Any) -> int:
-    e = t._e
-    return _references(e)
-
-
-_ALONE = _references_of(_Lone())  # to a storage of one tensor, as `note_write` counts them
-
-
-def _caller() -> tuple[Any, int] | None:
-    f = sys._getframe(2)
-    while f is not None:
-        name = f.f_globals.get("__name__", "")
-        if not (name == "torchlab" or name.startswith("torchlab.")):
-            return f.f_code, f.f_lasti
-        f = f.f_back
-    return None
 
 
 # ---- views --------------------------------------------------------------------------------------
@@ -686,13 +670,15 @@ def _view_edge(t: Any, unrecorded: Any) -> Any:
         if e.leaf is nobody:
             t._e = None
         return t._e
-    if e is None and not wanted or base._s is not s:
+    if e is None and not wanted:
         return e
     if version != s.version:
         if creation != NORMAL:
             if unrecorded:
                 return e
             raise RuntimeError(forbidden_write(maker_of(t), creation, True))
+        if base._s is not s:  # it has other memory now
+            return e
         node = _VIEWS_OF_ANOTHER_TYPE.get(_other_type(t, base), AsStridedBackward0)()
         node.next = (base._e,)
         node.geometry = geometry(t)

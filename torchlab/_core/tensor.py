@@ -47,6 +47,7 @@ class Size(tuple):
     """The shape of a tensor: a tuple with `numel()`."""
 
     __slots__ = ()
+    __module__ = "torchlab"  # as `type(x)` is printed
 
     def numel(self) -> int:
         n = 1
@@ -79,6 +80,7 @@ class Tensor:
     Source: https://docs.pytorch.org/docs/2.13/tensors.html
     """
 
+    __module__ = "torchlab"
     __slots__ = ("_a", "_k", "_e", "_s", "_v", "_g", "__dict__", "__weakref__")
     __array_priority__ = 1000
     _is_param = False

@@ -21,9 +21,10 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.hooks import keep_retaining
 from torchlab._core.kind import cpu_kind
 from torchlab._core.lazy import lazy
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import Storage, exchanged
 from torchlab._core.printing import format_tensor
 from torchlab._core.tape import (
+    DETACHED,
     AccumulateGrad,
     LeafRef,
     Out,
@@ -70,6 +71,9 @@ def _format(self: Tensor, spec: str) -> str:
     if self._a.ndim == 0 and type(self) is Tensor and self._k.device.type != "meta":
         return format(self.item(), spec)  # type: ignore[attr-defined]
     return object.__format__(self, spec)
+
+
+_repr.__name__, _repr.__qualname__ = "__repr__", "Tensor.__repr__"  # `__torch_function__` sees it
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
@@ -245,9 +249,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
             self.__class__ = type(value) if value._exotic else Parameter if parameter else Tensor
             if parameter and value._exotic:
                 self._is_param = True
-    shape, k, version = self._a.shape, self._k, 0 if self._s is None else self._s.version
-    self._a, self._k, self._s = value._a, value._k, storage_of(value).twin()
-    self._s.version = version
+    shape, k = self._a.shape, self._k
+    if self._s is None:
+        self._s = storage_of(value).twin()
+    else:
+        self._s = exchanged(self._s, storage_of(value))
+    self._a, self._k = value._a, value._k
     leaf_changed(self, shape, k)
     if type(self._e) is AccumulateGrad and type(self._e.leaf) is LeafRef:
         self._e.leaf = LeafRef(self)  # Note [Leaves that are gone] in tape
@@ -323,6 +330,10 @@ def _detach_(self: Tensor) -> Tensor:
     if type(self._e) is AccumulateGrad:
         self.requires_grad_(False)
     keep_retaining(self)
+    e = self._e
+    if e is not None and type(e) is not AccumulateGrad:
+        node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
+        DETACHED.setdefault(node, set()).add(nr)
     self._e = None
     if self._s is not None:
         self._s.stale = True  # its views ask it whether they want gradients
@@ -375,8 +386,7 @@ def install() -> None:
         asking.prepare(cls)
     t._make_subclass = staticmethod(wrappers.make_subclass)
     t._make_wrapper_subclass = staticmethod(wrappers.make_wrapper_subclass)
-    t.__repr__ = _repr
-    t.__str__ = _repr
+    t.__repr__ = _repr  # and so `str`, of classes with a `__repr__` of their own, too
     t.__format__ = _format
     t.__deepcopy__ = _deepcopy
     t.__reduce_ex__ = _reduce

@@ -2,3 +2,9 @@
 
 Source: https://docs.pytorch.org/docs/2.13/torch.compiler_api.html
 """
+
+from __future__ import annotations
+
+from torchlab._dynamo import exc
+
+__all__ = ["exc"]

@@ -154,6 +154,7 @@ class FakeTensorMode(TorchDispatchMode):
     """
 
     allow_meta = False
+    no_data = True  # what makes tensors is asked to make them known (dispatch.factories)
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ _itt = lazy("ittapi")
 
 class _Mode:
     below_autograd = True
+    looks_on = True
 
     def __init__(self, owner: _Ranges) -> None:
         self.owner = owner

@@ -165,6 +165,7 @@ class _Watch:
     """The mode that sees the operators of a thread."""
 
     below_autograd = True
+    looks_on = True
 
     def __init__(self, owner: Collector) -> None:
         self.owner = owner

@@ -156,6 +156,8 @@ def _logcumsumexp_whole(x: Any, t: Any, dim: int, result: Any) -> Any:
 @rule("nll_loss_forward", "nll_loss2d_forward")
 def _nll(op: Any, primals: Any, tangents: Any, result: Any) -> Any:
     """Linear in the log probabilities; the sum of the weights depends on none of them."""
+    if tangents[0] is None:  # the weights of classes count as constants
+        return None, None
     return again(op, (tangents[0], *primals[1:]))[0], None
 
 

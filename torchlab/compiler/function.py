@@ -16,6 +16,7 @@ from torchlab._core.tensor import Tensor
 from torchlab.compiler.aot import BudgetError
 from torchlab.compiler.backends import build
 from torchlab.compiler.capture import Break, Guards, Segment, arguments_key, capture, environment
+from torchlab.compiler.watching import as_region, in_sight, onlookers
 from torchlab.fx.graph import Graph
 
 RECOMPILE_LIMIT = 8
@@ -72,6 +73,9 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         env = environment()
         if env is None:
+            modes = onlookers()
+            if modes and environment(modes) is not None:
+                return as_region(self._name(), modes, lambda: self(*args, **kwargs))
             return self.fn(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
@@ -105,7 +109,7 @@ class CompiledFunction:
                     f" other arguments run eagerly. The last reason was: {self._why(key)[0]}",
                     stacklevel=3,
                 )
-            return self.fn(*args, **kwargs)
+            return in_sight(lambda: self.fn(*args, **kwargs))
         if self.segments and events.guard_failure.listeners:
             what, expected, got = self._why(key)
             events.guard_failure.emit(fn=self.fn, guard=what, expected=expected, got=got)
@@ -146,7 +150,7 @@ class CompiledFunction:
                 f"torch.compile(fullgraph=True): {self._name()} cannot be captured as "
                 f"one graph: {text}"
             )
-        result = self.fn(*args, **kwargs)
+        result = in_sight(lambda: self.fn(*args, **kwargs))
         if text not in self._said:
             self._said.add(text)
             self.breaks.append((b.reason, b.source))

@@ -123,8 +123,18 @@ def _program(
         calls,
         shapes,
         (args, kwargs),
-        {s: name for s, (name, d) in traced.symbols.declared.items() if isinstance(d, Dim)},
+        _names(traced),
     )
+
+
+def _names(traced: Traced) -> dict[Any, str]:
+    """The names that the caller gave to sizes."""
+    found = {}
+    for s, (name, d) in traced.symbols.declared.items():
+        given = name if isinstance(d, Dim) else d.name
+        if given is not None:
+            found[s] = given
+    return found
 
 
 def _size(n: Any) -> Any:

@@ -25,8 +25,11 @@ _CASE = "dynamic-shapes-validation"
 class _DimHint:
     """`Dim.AUTO`, `Dim.DYNAMIC` and `Dim.STATIC`; calling one gives it bounds."""
 
-    def __init__(self, kind: str, min: int | None = None, max: int | None = None) -> None:
+    def __init__(
+        self, kind: str, min: int | None = None, max: int | None = None, name: str | None = None
+    ) -> None:
         self.kind = kind
+        self.name = name  # how the size is called in an ONNX model
         self.min = min
         self.max = max
 

@@ -72,7 +72,7 @@ def grad_and_value(
             where = checked(argnums, len(args))
             inner = tracking.stand_ins(chosen(args, where))
             flat, spec = pytree.tree_flatten(inner)
-            output = func(*replaced(args, where, inner), **kwargs)
+            output = tracking.run(func, *replaced(args, where, inner), **kwargs)
             aux = None
             if has_aux:
                 output, aux = with_aux(output, "grad_and_value(f)(*args)")
@@ -124,7 +124,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     with enable_grad():
         inner = tracking.stand_ins(primals)
         flat, spec = pytree.tree_flatten(inner)
-        output = func(*inner)
+        output = tracking.run(func, *inner)
         aux = None
         if has_aux:
             output, aux = with_aux(output, "vjp(f, *primals)")

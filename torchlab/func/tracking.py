@@ -11,6 +11,7 @@ Source: https://docs.pytorch.org/docs/2.13/func.ux_limitations.html
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from torchlab._core import pytree
@@ -37,6 +38,16 @@ def stand_in(x: Any) -> Tensor:
 def stand_ins(tree: Any) -> Any:
     """The tree with aliases in its tensors' places."""
     return pytree.tree_map(stand_in, tree)
+
+
+def run(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run the function that is differentiated."""
+    running = levels.LEVELS
+    running.reverse += 1
+    try:
+        return func(*args, **kwargs)
+    finally:
+        running.reverse -= 1
 
 
 def ended(inputs: Any) -> None:

@@ -1,12 +1,15 @@
-"""`torch.jit.script`: functions and modules that keep to TorchScript's language, run as Python.
+"""`torch.jit`: functions and modules as TorchScript's language, or as the calls that they make.
 
     @torch.jit.script
     def clipped(x, low: float, high: Optional[float] = None):
         return x.clamp(low, high)
 
-What it gives here is what the language promises: the source is checked when the script is made, and
-the arguments' types when it is called. It makes nothing faster; `torch.compile` does. PyTorch
-deprecates TorchScript. `trace`, `save`, `load` and `freeze` are missing: use `torch.export`.
+    traced = torch.jit.trace(model, torch.rand(1, 3, 224, 224))
+
+A script runs as Python. What it gives is what the language promises: the source is checked when the
+script is made, and the arguments' types when it is called. A trace runs the calls that an example
+made. Neither makes anything faster; `torch.compile` does. PyTorch deprecates TorchScript. `save`,
+`load` and its archives, `freeze` and `optimize_for_inference` are missing: use `torch.export`.
 
 Source: https://docs.pytorch.org/docs/2.13/jit.html
 """
@@ -23,6 +26,10 @@ from torchlab.jit.scripting import (
     script,
     script_if_tracing,
 )
+from torchlab.jit.tracing import trace, trace_module
+from torchlab.jit.tracing_check import TracingCheckError
+from torchlab.jit.tracing_modules import TopLevelTracedModule, TracedModule
+from torchlab.jit.tracing_tensors import TracerWarning
 
 __all__ = [
     "Error",
@@ -31,6 +38,10 @@ __all__ = [
     "ScriptFunction",
     "ScriptModule",
     "ScriptWarning",
+    "TopLevelTracedModule",
+    "TracedModule",
+    "TracerWarning",
+    "TracingCheckError",
     "annotate",
     "export",
     "frontend",
@@ -40,5 +51,7 @@ __all__ = [
     "isinstance",
     "script",
     "script_if_tracing",
+    "trace",
+    "trace_module",
     "unused",
 ]

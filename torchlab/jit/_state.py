@@ -16,6 +16,7 @@ MARK = "_torchscript_modifier"
 class _State(threading.local):
     def __init__(self) -> None:
         self.scripts = 0  # how many calls of scripts this thread is in
+        self.recorder: Any = None  # of the trace that this thread makes
 
 
 STATE = _State()
@@ -27,8 +28,8 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether the code that asks is being traced: never, as there is no `torch.jit.trace` here."""
-    return False
+    """Whether `torch.jit.trace` runs the code that asks."""
+    return STATE.recorder is not None
 
 
 def outside(fn: Callable[..., Any]) -> Callable[..., Any]:

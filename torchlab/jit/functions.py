@@ -71,6 +71,12 @@ class ScriptFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = STATE.recorder
+        if recorder is not None and not recorder.inside:  # a trace notes the call, not the body
+            return recorder.record(self._call, args, kwargs, "", self)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         given = self._bind(args, kwargs)
         STATE.scripts += 1
         try:

@@ -6,15 +6,16 @@ Source: https://docs.pytorch.org/docs/2.13/jit.html#torchscript-language
 from __future__ import annotations
 
 import builtins
+import functools
 import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
 from torchlab.jit import _types
-from torchlab.jit._state import mark_of
+from torchlab.jit._state import is_tracing, mark_of
 from torchlab.jit.functions import ScriptFunction
-from torchlab.jit.modules import RecursiveScriptModule, scripted_module
+from torchlab.jit.modules import ScriptModule, scripted_module
 from torchlab.nn.module import Module
 
 Final = typing.Final
@@ -36,7 +37,7 @@ def script(
     Raises `torch.jit.frontend.UnsupportedNodeError` (and shows the place) for Python that is no
     TorchScript, RuntimeError for unknown names, TypeError for what is no function, class or module.
     """
-    if builtins.isinstance(obj, RecursiveScriptModule) or builtins.isinstance(obj, ScriptFunction):
+    if builtins.isinstance(obj, ScriptModule) or builtins.isinstance(obj, ScriptFunction):
         return obj
     if builtins.isinstance(obj, Module):
         return scripted_module(obj, {})
@@ -79,9 +80,19 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return False
 
 
-def script_if_tracing(fn: Any) -> Any:
-    """`fn`; it would become a script while a trace is made, and none is made here."""
-    return fn
+def script_if_tracing(fn: Callable[..., Any]) -> Any:
+    """`fn`, which becomes a script when a trace first calls it: so its branches and loops stay."""
+    made: list[Any] = []
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_tracing():
+            return fn(*args, **kwargs)
+        if not made:
+            made.append(script(fn))
+        return made[0](*args, **kwargs)
+
+    return call
 
 
 __all__ = ["Final", "ScriptWarning", "annotate", "isinstance", "script", "script_if_tracing"]

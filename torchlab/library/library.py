@@ -187,12 +187,22 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
     (lib or _fragment(ns)).define(name + schema.lstrip(), tags=tags)
 
 
+def _impl_of(library: Library, name: Any, dispatch_key: str) -> Callable[[Any], Any]:
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        library.impl(name, fn, dispatch_key)
+        return fn
+
+    return register
+
+
 def impl(
     qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *,
     lib: Library | None = None,
 ) -> Any:  # fmt: skip
     """Register a kernel for device types ("cpu", "cuda", "sim", or "default": all). A decorator
-    without `func`."""
+    without `func`. The older `impl(lib, name, dispatch_key)` is `lib.impl` as a decorator."""
+    if isinstance(qualname, Library):
+        return _impl_of(qualname, types, func if isinstance(func, str) else "")
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         d = definition_of(qualname)

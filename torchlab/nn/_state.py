@@ -22,7 +22,7 @@ from torchlab.nn._calls import RemovableHandle, add_hook
 _EXTRA = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What `load_state_dict` returns: the keys that did not find a partner."""
 
     __slots__ = ()
@@ -30,7 +30,7 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return super().__repr__()
+        return f"_{super().__repr__()}"  # PyTorch's class is private
 
     __str__ = __repr__
 

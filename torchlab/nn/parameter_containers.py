@@ -6,7 +6,8 @@ Source: https://docs.pytorch.org/docs/2.13/nn.html#containers
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from torchlab._core.tensor import Tensor
@@ -143,7 +144,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Another dict with the same parameters."""
-        return ParameterDict({k: self[k] for k in self._keys})
+        return ParameterDict(OrderedDict((k, self[k]) for k in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of `key`, entered as `default` if there is none."""
@@ -188,8 +189,13 @@ class ParameterDict(Module):
         return [self[k] for k in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping (a plain one in its own order) or from (key, value) pairs."""
-        for key, value in pairs(parameters, "ParametersDict"):
+        """Add values from a mapping (an OrderedDict or ParameterDict in its order, any other
+        sorted by its keys) or from (key, value) pairs."""
+        found = pairs(parameters, "ParametersDict")
+        in_order = isinstance(parameters, (OrderedDict, ParameterDict))
+        if isinstance(parameters, Mapping) and not in_order:
+            found.sort(key=lambda pair: pair[0])
+        for key, value in found:
             self[key] = value
 
     def extra_repr(self) -> str:

@@ -11,7 +11,7 @@ Source: https://docs.pytorch.org/docs/2.13/onnx_export.html
 from __future__ import annotations
 
 from torchlab.onnx import errors
-from torchlab.onnx._export import export, is_in_onnx_export
+from torchlab.onnx._api import export, is_in_onnx_export
 from torchlab.onnx._program import ONNXProgram
 from torchlab.onnx.errors import OnnxExporterError
 

@@ -1,4 +1,4 @@
-"""`torch.onnx.export`: a module, through `torch.export`, as an ONNX model.
+"""An exported program as an ONNX model.
 
 Source: https://docs.pytorch.org/docs/2.13/onnx_export.html
 """
@@ -6,8 +6,7 @@ Source: https://docs.pytorch.org/docs/2.13/onnx_export.html
 from __future__ import annotations
 
 import operator
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,87 +16,16 @@ from torchlab._core.dispatch.overload import OpOverload, bind
 from torchlab._core.tensor import Tensor
 from torchlab._version import __version__
 from torchlab.export import ExportedProgram
-from torchlab.export import export as export_program
 from torchlab.export._decompositions import decompose
 from torchlab.export.graph_signature import InputKind, OutputKind
 from torchlab.fx.experimental._symbolic_numbers import SymFloat, SymInt
 from torchlab.fx.node import Node
-from torchlab.nn.module import Module
 from torchlab.onnx._builder import Builder, array_proto, class_name, element, onnx
 from torchlab.onnx._program import ONNXProgram
 from torchlab.onnx.errors import OnnxExporterError, UnsupportedOperatorError, Untranslatable
 from torchlab.onnx.translations import find
 
-OPSET = 20  # PyTorch's default
-_LOWEST = 18  # reductions take their axes as an input from there on
-_IR = {18: 8, 19: 9, 20: 10, 21: 10, 22: 10, 23: 11}
-
-exporting: list[bool] = []
-
-
-def export(
-    model: Module | ExportedProgram,
-    args: tuple[Any, ...] = (),
-    f: str | os.PathLike[str] | None = None,
-    *,
-    kwargs: dict[str, Any] | None = None,
-    verbose: bool | None = None,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    opset_version: int | None = None,
-    dynamo: bool = True,
-    external_data: bool = True,
-    dynamic_shapes: Any = None,
-    custom_translation_table: Mapping[Callable[..., Any], Callable[..., Any]] | None = None,
-    dynamic_axes: Any = None,
-    keep_initializers_as_inputs: bool = False,
-    optimize: bool = True,
-) -> ONNXProgram:
-    """The model as ONNX; written to `f` if given.
-
-    model: a module (in eval mode, mostly), which runs once on tensors without data, or a program of
-    `torch.export`. dynamic_shapes: as `torch.export.export` takes them; the Dims' names become the
-    names of the sizes. opset_version: 18 to what the installed `onnx` knows, 20 by default.
-    external_data: parameters go to a file of their own, `<f>.data`, where the model is larger than
-    2 GB.
-
-    Raises:
-        ImportError: the package `onnx` is not installed: `pip install torchlab[onnx]`.
-        torch.onnx.errors.UnsupportedOperatorError: operators without a counterpart, all at once.
-        NotImplementedError: the TorchScript exporter (dynamo=False), or what only it has.
-    """
-    if not dynamo or dynamic_axes is not None:
-        raise NotImplementedError(
-            "torch.onnx.export: torchlab exports through torch.export only (dynamo=True); say which"
-            " sizes vary with dynamic_shapes in place of dynamic_axes"
-        )
-    if custom_translation_table or keep_initializers_as_inputs:
-        raise NotImplementedError(
-            "torch.onnx.export: custom_translation_table and keep_initializers_as_inputs are not"
-            " there; decompose the operator with torch.export and export the program"
-        )
-    opset = OPSET if opset_version is None else opset_version
-    newest = min(max(_IR), onnx.defs.onnx_opset_version())
-    if not _LOWEST <= opset <= newest:
-        raise ValueError(
-            f"torch.onnx.export: opset_version {opset} is not one of {_LOWEST} to {newest}"
-        )
-    exporting.append(True)
-    try:
-        if isinstance(model, ExportedProgram):
-            program = model
-        else:
-            if isinstance(args, Tensor):
-                args = (args,)
-            program = export_program(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-        made = translated(program, opset, input_names, output_names)
-    finally:
-        exporting.pop()
-    if verbose:
-        print(onnx.printer.to_text(made.model_proto))
-    if f is not None:
-        made.save(f, external_data=external_data and made.is_large())
-    return made
+IR = {18: 8, 19: 9, 20: 10, 21: 10, 22: 10, 23: 11}  # opset → version of the format
 
 
 def _known_values(g: Builder, graph: Any) -> list[Any]:
@@ -170,7 +98,7 @@ def translated(
         graph,
         producer_name="torchlab",
         producer_version=__version__,
-        ir_version=_IR[opset],
+        ir_version=IR[opset],
         opset_imports=[onnx.helper.make_opsetid("", opset)],
     )
     return ONNXProgram(made, program)
@@ -343,9 +271,4 @@ def _used_only(nodes: list[Any], outputs: list[str]) -> list[Any]:
     return kept[::-1]
 
 
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported."""
-    return bool(exporting)
-
-
-__all__ = ["export", "is_in_onnx_export", "translated"]
+__all__ = ["IR", "translated"]

@@ -81,6 +81,7 @@ class ExecutionTraceObserver:
     """
 
     below_autograd = True
+    looks_on = True
 
     def __init__(self) -> None:
         self._path: str | None = None

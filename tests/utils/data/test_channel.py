@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import resource
@@ -59,7 +60,7 @@ def test_in_pieces(ends):
 def test_more_than_the_socket_takes(ends):
     one, other = ends
     for i in range(4):
-        one.post((i, b"x" * 300_000))
+        one.post(channel.Message((i, b"x" * 300_000)))
     assert one.behind
     got = []
     while len(got) < 4:
@@ -73,7 +74,7 @@ def test_more_than_the_socket_takes(ends):
 def test_hundreds_of_tensors(ends):
     one, other = ends
     tensors = [torch.full((2,), float(i)) for i in range(450)]
-    one.post([*tensors, tensors[7]])
+    one.post(channel.Message([*tensors, tensors[7]]))
     got = channel.NOTHING
     while got is channel.NOTHING:
         one.flush()
@@ -81,6 +82,24 @@ def test_hundreds_of_tensors(ends):
     assert [x[0].item() for x in got] == [*range(450), 7.0]
     got[7][0] = -1
     assert got[450][0] == -1  # the same memory once
+
+
+def test_too_many_descriptors_under_way(ends, monkeypatch):
+    """Linux refuses more of them for a user without privileges; that passes."""
+    one, other = ends
+    refusals = [OSError(errno.ETOOMANYREFS, "too many references")] * 3
+    real = socket.socket.sendmsg
+
+    def sendmsg(self, *arguments):
+        if refusals:
+            raise refusals.pop()
+        return real(self, *arguments)
+
+    monkeypatch.setattr(socket.socket, "sendmsg", sendmsg)
+    one.post(channel.Message(torch.ones(2)))
+    assert one.behind and other.take() is channel.NOTHING and len(refusals) == 2
+    one.flush(0)
+    assert not one.behind and other.take().tolist() == [1, 1]
 
 
 def test_descriptors_of_what_never_ends_are_closed(ends):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import signal
@@ -14,6 +13,7 @@ import time
 import pytest
 
 import torchlab as torch
+from tests.utils.data.leaks import all_end, nothing_left
 from torchlab import multiprocessing as mp
 from torchlab._core import events
 from torchlab.utils import data as D
@@ -85,36 +85,12 @@ class Slow(Squares):
         return i
 
 
-def children():
-    """The processes that this one has started and that still exist (zombies, too)."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return {int(pid) for pid in file.read().split()}
-
-
 @pytest.fixture(autouse=True)
 def nothing_stays():
     """No process, descriptor or named segment is left by a loader."""
     list(D.DataLoader(Squares(2), num_workers=1))  # what stays for good is there now
-    gc.collect()
-    before = children(), len(os.listdir("/proc/self/fd")), set(os.listdir("/dev/shm"))
-    yield
-    gc.collect()
-    assert children() - before[0] <= helpers()
-    assert len(os.listdir("/proc/self/fd")) <= before[1] + 4  # pipes to those helpers
-    assert {
-        n for n in set(os.listdir("/dev/shm")) - before[2] if n.startswith("torchlab_")
-    } == set()
-
-
-def helpers():
-    """Python's own: the fork server and the resource tracker stay."""
-    found = set()
-    for pid in children():
-        with open(f"/proc/{pid}/cmdline") as file:
-            line = file.read()
-        if "resource_tracker" in line or "forkserver" in line:
-            found.add(pid)
-    return found
+    with nothing_left():
+        yield
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -290,18 +266,7 @@ def test_workers_end_with_their_loaders_process(tmp_path, method):
     )
     pids = [int(p) for p in out.stdout.split()]
     assert len(pids) == 2, out.stderr
-    end = time.monotonic() + 10
-    while any(_runs(p) for p in pids) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(_runs(p) for p in pids)
-
-
-def _runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert all_end(pids)
 
 
 def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):

@@ -687,6 +687,8 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
         op.kernel(backend.xp, *[
             np.broadcast_to(nothing, x._a.shape) if isinstance(x, Tensor) else x for x in args
         ])  # fmt: skip
+        if op.name == "bmm" and args[0]._k.dtype is dt.bool_:
+            raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
         kinds = " and ".join(str(t._k.dtype) for t in tensors)  # the kernel sees float32 only
         raise RuntimeError(f"{op.name}: expected all operands to have the same dtype, not {kinds}")
     arrays = [_array(x, half is not None) for x in args]

@@ -239,6 +239,8 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
         if seen is not NotImplemented:
             return seen
     if name not in _READ:  # PyTorch makes it of several operators
+        if any(getattr(m, "no_data", False) for m in TLS.dispatch_modes):
+            return _made_and_told(name, parameters)
         return None
     read, kind = _READ[name]
     args = read(parameters)
@@ -270,6 +272,20 @@ def told(name: str, parameters: dict[str, Any]) -> Any:
     if kind == "write":
         return args[0]
     return result.requires_grad_() if parameters.get("requires_grad") else result
+
+
+def _made_and_told(name: str, parameters: dict[str, Any]) -> Any:
+    """A maker that no operator stands for, while a mode wants tensors without data: what it makes
+    comes to the mode as Python's data do. None where the call cannot be repeated by names."""
+    owner = FACES.get(name)
+    if owner is None or "more" in parameters or parameters.get("out") is not None:
+        return None
+    stack, TLS.dispatch_modes = TLS.dispatch_modes, []
+    try:
+        made = owner.function(**parameters)
+    finally:
+        TLS.dispatch_modes = stack
+    return fresh(made)
 
 
 def _ask_function_mode(name: str, parameters: dict[str, Any]) -> Any:

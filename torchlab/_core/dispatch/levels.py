@@ -167,6 +167,7 @@ class Levels(threading.local):
 
     def __init__(self) -> None:
         self.running: list[type[Level]] = []
+        self.reverse = 0  # how many transforms of reverse mode run a function
         self.duals: dict[int, dict[int, Any]] = {}  # level → weak references, by id
 
     def enter(self, cls: type[Level]) -> int:

@@ -79,6 +79,11 @@ class Storage:
     def twin(self) -> Twin:
         """The same memory with a version counter of its own: of `x.data`."""
         r = Twin(self.owner)
+        self.share_with(r)
+        return r
+
+    def share_with(self, r: Twin) -> None:
+        """Let `r` be a record of the same memory."""
         r.origin = origin_of(self)
         r.block, r.lent = self.block, self.lent
         if self.block is not None:
@@ -86,13 +91,12 @@ class Storage:
             r._bytes = self.bytes
         else:
             r._bytes = self._bytes
-        return r
 
     def records(self) -> list[Storage]:
         """All records of this memory: the first one and its twins. (Twins point at the first, not
         the other way round; memory changes rarely enough to look.)"""
         first = origin_of(self)
-        twins = [r for r in gc.get_referrers(first) if type(r) is Twin and r.origin is first]
+        twins = [r for r in gc.get_referrers(first) if isinstance(r, Twin) and r.origin is first]
         return [first, *twins]
 
     def move(self, owner: Storage) -> None:
@@ -113,6 +117,28 @@ class Twin(Storage):
     origin: Storage
 
 
+class Exchanged(Twin):
+    """The record of a tensor that got other memory (`x.data = y`, `x.set_(y)`): the tensor keeps
+    its version counter, and its old views share it."""
+
+    __slots__ = ("counter",)
+    counter: Storage
+    version = property(  # type: ignore[assignment]
+        lambda s: s.counter.version, lambda s, value: setattr(s.counter, "version", value)
+    )
+
+
+def exchanged(old: Storage, new: Storage) -> Storage:
+    """A record of new's memory that counts writes together with `old`."""
+    r = Exchanged.__new__(Exchanged)
+    r.counter = old.counter if type(old) is Exchanged else old
+    version = r.version
+    Storage.__init__(r, new.owner)
+    r.version = version
+    new.share_with(r)
+    return r
+
+
 def origin_of(s: Storage) -> Storage:
     """The first record of this memory."""
-    return s.origin if type(s) is Twin else s
+    return s.origin if isinstance(s, Twin) else s

@@ -38,7 +38,7 @@ from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
-from torchlab._core.tape import NOGRAD, Node, ViewMeta, base_of, edge_of, storage_of
+from torchlab._core.tape import NOGRAD, TLS, Node, ViewMeta, base_of, edge_of, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
 KEY = "Pending"
@@ -464,6 +464,8 @@ def flipped(x: Any, *, conj: bool = False, neg: bool = False) -> Any:
     t = viewing.alias(x)
     if NOGRAD or type(t._v) is ViewMeta:
         t._v = viewing.view_meta(t._v if x._v is None else x._v, t._s)
+    if NOGRAD and not TLS.grad:
+        viewing.view_leaf(t)
     if type(x) is Pending:
         b = x._a
         k = aten_kind(x)

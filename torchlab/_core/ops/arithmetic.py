@@ -294,7 +294,7 @@ pow_tensor = binary(
     method=False,
     public=False,
     inplace=True,
-    grad_name="PowBackward1|PowBackward1|PowBackward2",
+    grad_name="PowBackward0|PowBackward1|PowBackward2",
     vjp={
         "self": "kept(pow_backward_self(g, self, exponent), result)",
         "exponent": "pow_backward_exponent(g, self, exponent, result)",

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from torchlab._core import layout
-from torchlab._core.attention_backends import check_allowed
+from torchlab._core.attention_backends import check_allowed, fused_allowed
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import grad_enabled
@@ -167,7 +167,7 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
             f"{list(v._a.shape)} do not fit: (…, L, E), (…, S, E), (…, S, V) expected"
         )
     if mask is not None:
-        if is_causal:
+        if is_causal and not fused_allowed():  # PyTorch's plain formula takes one of the two
             raise RuntimeError(
                 "scaled_dot_product_attention: Explicit attn_mask should not be set when "
                 "is_causal=True"

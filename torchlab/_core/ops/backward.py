@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -72,7 +73,9 @@ def pow_backward_exponent(g: Any, x: Any, exponent: Any, result: Any) -> Any:
         return aten.where(safe, 0, g * conj_of(result * aten.log(x)))
     if x == 0:
         return aten.where(_not_negative(exponent), 0, g * result * -math.inf)
-    return g * conj_of(result * (math.log(x) if not isinstance(x, complex) and x > 0 else math.nan))
+    if isinstance(x, complex):
+        return g * conj_of(result * cmath.log(x))
+    return g * conj_of(result * (math.log(x) if x > 0 else math.nan))
 
 
 def _not_negative(exponent: Any) -> Any:

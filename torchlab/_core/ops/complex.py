@@ -202,7 +202,7 @@ def imag_of(g: Any) -> Any:
     out=True,
     half=False,
     meta=lambda re, im: MetaArray(
-        np.broadcast_shapes(re.shape, im.shape),
+        layout.broadcast_shapes(re.shape, im.shape),
         np.result_type(re.dtype, np.complex64),
         _joint_strides(re, im),
     ),
@@ -226,7 +226,7 @@ def complex_(xp: Any, re: Any, im: Any) -> Any:
 
 def _joint_strides(re: Any, im: Any) -> Any:
     """The strides of a pointwise result of two arrays."""
-    shape = np.broadcast_shapes(re.shape, im.shape)
+    shape = layout.broadcast_shapes(re.shape, im.shape)
     return layout.ti_output_strides(shape, [re.shape, im.shape], [elements(re), elements(im)])
 
 

@@ -16,7 +16,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.arguments import dtype_of
 from torchlab._core.dispatch.factories import told
-from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.dispatch.modes import SLOW, grad_enabled
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import (
@@ -345,7 +345,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return numpy.body(aten.detach(self).cpu())
-    if edge_of(self) is not None:
+    if edge_of(self) is not None and grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

@@ -184,6 +184,8 @@ def scatter_value(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
 
 @op(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce) -> Tensor",
+    grad_name="NotImplemented",
+    vjp={"self": "no_derivative_of('scatter_')", "src": "no_derivative_of('scatter_')"},
     half=False,
     inplace=True,
     public=False,

@@ -14,6 +14,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._places import elements, in_order
@@ -414,7 +415,7 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
         return aten.new_empty(self, (0,))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(self._a.size), r)), np.int64).reshape(-1, r)
-    where = aten.to(aten.from_numpy(rows), device=self._k.device)
+    where = aten.to(fresh(aten.from_numpy(rows)), device=self._k.device)
     return aten.index(self, [where])
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.duals import Dual
+from torchlab._core.dispatch.levels import LEVELS
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._loss_types import cast_back, differ, is_number, refuse, together
@@ -368,6 +370,22 @@ def binary_cross_entropy(
     return binary_cross_entropy_op.call(self, target, weight, number)
 
 
+def _is_differentiated(weight: Any) -> bool:
+    """Whether a function transform takes the derivative by a weight, which no tape does."""
+    if weight is None:
+        return False
+    return isinstance(weight, Dual) or bool(LEVELS.reverse and weight.requires_grad)
+
+
+def _of_logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    """binary_cross_entropy_with_logits made of operators with derivatives by everything."""
+    below = -aten.log_sigmoid(self)
+    if pos_weight is not None:
+        below = below * ((pos_weight - 1) * target + 1)
+    r = (1 - target) * self + below
+    return _reduced(r if weight is None else r * weight, reduction)
+
+
 @face("binary_cross_entropy_with_logits", spaces=_F, method=False)
 def binary_cross_entropy_with_logits(
     self: Any,
@@ -386,6 +404,8 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({self.shape})"
         )
+    if _is_differentiated(weight) or _is_differentiated(pos_weight):
+        return _of_logits(self, target, weight, pos_weight, number)
     constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if not is_number(self):
         refuse("log_sigmoid_cpu", self)

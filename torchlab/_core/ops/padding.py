@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.op import Op, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.formats import contiguous_format
@@ -183,10 +184,15 @@ def _circular(x: Any, pad: Any) -> Any:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + i + j < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        if i or j:
+        if (i or j) and type(size) is not int:  # a symbolic size: which places is not known
+            ends = ((-i, None) if i > 0 else None, (0, j) if j > 0 else None)
+            middle = aten.slice(x, d, max(-i, 0), size - max(-j, 0))
+            parts = [None if e is None else aten.slice(middle, d, *e) for e in ends]
+            x = aten.cat([p for p in (parts[0], middle, parts[1]) if p is not None], d)
+        elif i or j:
             inner = np.arange(max(-i, 0), size - max(-j, 0))
             places = np.concatenate([inner[inner.size - max(i, 0) :], inner, inner[: max(j, 0)]])
-            where = aten.to(aten.from_numpy(places), device=x._k.device)
+            where = aten.to(fresh(aten.from_numpy(places)), device=x._k.device)
             x = aten.index(x, [None] * d + [where])
     return aten.clone(x, memory_format=contiguous_format) if not x._k.contiguous else x
 

@@ -19,7 +19,7 @@ from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
 from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.hooks import keep_retaining
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import Storage, exchanged
 from torchlab._core.ops._places import elements
 from torchlab._core.ops._renamed import renamed
 from torchlab._core.refusals import NORMAL
@@ -259,10 +259,8 @@ def _become(self: Any, array: Any, s: Storage | None, dtype: Any = None) -> Any:
     e = edge_of(self)
     shape, k = self._a.shape, self._k
     writes.wrote(self)  # its views, and what the tape has saved, count it
-    version = self._s.version
     self._a = array
-    self._s = Storage(array) if s is None else s.twin()
-    self._s.version = version
+    self._s = exchanged(self._s, Storage(array) if s is None else s)
     self._v = None
     self._k = self._k.c if array.flags.c_contiguous else self._k.v
     if grad and e is not None:

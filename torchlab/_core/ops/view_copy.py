@@ -18,6 +18,8 @@ from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import contiguous_format
 from torchlab._core.ops._places import elements
+from torchlab._core.ops._renamed import renamed
+from torchlab._core.tape import AccumulateGrad, Node
 from torchlab._core.tensor import strides_of
 
 
@@ -42,6 +44,21 @@ def diagonal_copy(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     return xp.diagonal(a, offset, dim1, dim2).copy(order="C")
 
 
+def _apart(view: Any, x: Any, name: str | None = None) -> Any:
+    """A view's elements in memory of their own: its node, under another name, made them."""
+    e = view._e
+    if view is x or not isinstance(e, Node) or isinstance(e, AccumulateGrad):
+        return aten.clone(view, memory_format=contiguous_format)
+    if view._k.dtype.is_complex and type(e).__name__ == "SelectBackward0" and name is None:
+        raise RuntimeError(
+            "select_copy does not support automatic differentiation for outputs with complex dtype."
+        )
+    r = aten.clone(aten.detach(view), memory_format=contiguous_format)
+    r._e = renamed(e, name or f"{type(e).__name__}_copy")
+    e.k = r._k
+    return r
+
+
 def _copied(view: str, parameters: str) -> None:
     """`<view>_copy`, with PyTorch's `parameters` as one writes them in Python."""
 
@@ -55,7 +72,7 @@ def _copied(view: str, parameters: str) -> None:
             for o, t in zip(out, r, strict=True):
                 o.resize_(t.shape).copy_(t)
             return None
-        r = aten.clone(r, memory_format=contiguous_format)
+        r = _apart(r, self)
         return r if out is None else out.resize_(r.shape).copy_(r)
 
     methods = ("unfold", "expand", "view")  # names that are other functions, or none, elsewhere
@@ -75,7 +92,7 @@ def narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
             f"narrow_copy(): Expected dim < {self._a.ndim} for a tensor of shape"
             f" {list(self._a.shape)}, but got dim={dim}"
         )
-    return aten.clone(aten.narrow(self, dim, start, length), memory_format=contiguous_format)
+    return _apart(aten.narrow(self, dim, start, length), self, "NarrowCopyBackward0")
 
 
 for _view, _parameters in {
@@ -102,7 +119,9 @@ for _view, _parameters in {
 # ---- a tensor with a part replaced --------------------------------------------------------------
 
 
-def _scattered(name: str, view: str, arguments: str, values: str, zero: str) -> None:
+def _scattered(
+    name: str, view: str, arguments: str, values: str, zero: str, tags: tuple[str, ...] = ()
+) -> None:
     """`<view>_scatter`: a copy in which the part that the view shows is `src`."""
 
     def kernel(xp: Any, a: Any, src: Any, *rest: Any) -> Any:
@@ -125,6 +144,7 @@ def _scattered(name: str, view: str, arguments: str, values: str, zero: str) -> 
         out=True,
         meta=_like,
         vjp={"self": zero, "src": f"{view}(g, {values})"},
+        tags=tags,
     )(kernel)
 
 
@@ -134,6 +154,7 @@ _scattered(
     "int dim, SymInt index",
     "dim, index",
     "select_scatter(g, new_zeros(g, src.shape), dim, index)",
+    tags=("real_gradient",),
 )
 _scattered(
     "slice_scatter",
@@ -141,6 +162,7 @@ _scattered(
     "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
     "dim, start, end, step",
     "slice_scatter(g, new_zeros(g, src.shape), dim, start, end, step)",
+    tags=("real_gradient",),
 )
 _scattered(
     "diagonal_scatter",

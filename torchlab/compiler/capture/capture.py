@@ -29,11 +29,14 @@ class State(threading.local):
 STATE = State()
 
 
-def environment() -> Any:
+def environment(onlookers: Sequence[Any] = ()) -> Any:
     """The thread's settings that results depend on; None where nothing is compiled: under
-    modes, inference mode, saved-tensor hooks or anomaly detection."""
+    modes (but for `onlookers`), inference mode, saved-tensor hooks or anomaly detection."""
     t = TLS
-    if t.inference or t.function_modes or t.dispatch_modes or t.saved_hooks or t.anomaly:
+    modes = t.dispatch_modes
+    if t.inference or t.function_modes or t.saved_hooks or t.anomaly:
+        return None
+    if modes and list(modes) != list(onlookers):
         return None
     casts = None if t.autocast is None else t.autocast.key
     return (not NOGRAD or t.grad, get_default_dtype(), casts)

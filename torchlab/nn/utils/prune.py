@@ -138,7 +138,7 @@ class PruningContainer(BasePruningMethod):
     """Several methods in a row: each masks what the ones before have left."""
 
     def __init__(self, *args: Any) -> None:
-        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        self._pruning_methods: tuple[Any, ...] = ()
         if not isinstance(args, Iterable):
             raise TypeError("PruningContainer takes pruning methods")
         if len(args) == 1 and isinstance(args[0], BasePruningMethod):
@@ -490,4 +490,4 @@ def _check_dim(t: Tensor, dim: int) -> None:
 
 
 def _count(amount: Any, total: int) -> int:
-    return amount if isinstance(amount, numbers.Integral) else round(amount * total)
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * total)

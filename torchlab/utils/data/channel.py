@@ -27,6 +27,7 @@ import os
 import pickle
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing import reduction
@@ -40,6 +41,7 @@ _HEAD = struct.Struct("=QI")
 _MOST = 200  # descriptors in one piece; Linux takes 253
 _SPACE = socket.CMSG_SPACE(_MOST * array.array("i").itemsize)
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_PAUSE = 0.001  # seconds
 NOTHING = object()  # no message yet
 _TOO_MANY = (
     "DataLoader: too many open files. The memory of a tensor from another process needs descriptors"
@@ -111,15 +113,12 @@ class Channel:
     # ---- writing
 
     def send(self, message: Message) -> None:
-        """Write a message, however long it takes."""
-        for piece, fds in _pieces(message):
-            n = _write(self.socket, piece, fds, 0)
-            if n < len(piece):
-                self.socket.sendall(piece[n:])
+        """Write a message, however long it takes, after all that was posted."""
+        self._out += [(piece, fds, message) for piece, fds in _pieces(message)]
+        self.flush(0)
 
-    def post(self, value: Any) -> None:
+    def post(self, message: Message) -> None:
         """Write what the other end has room for; `flush` does the rest."""
-        message = Message(value)
         self._out += [(piece, fds, message) for piece, fds in _pieces(message)]
         self.flush()
 
@@ -128,12 +127,12 @@ class Channel:
         """Whether something that was posted is not written yet."""
         return bool(self._out)
 
-    def flush(self) -> None:
-        """Go on writing what was posted."""
+    def flush(self, flags: int = socket.MSG_DONTWAIT) -> None:
+        """Go on writing what was posted. flags 0: until all is written."""
         while self._out:
             piece, fds, message = self._out[0]
             try:
-                n = _write(self.socket, piece, fds, socket.MSG_DONTWAIT)
+                n = _write(self.socket, piece, fds, flags)
             except BlockingIOError:
                 return
             if n == len(piece):
@@ -193,6 +192,9 @@ class Channel:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 found = array.array("i")
                 found.frombytes(content[: len(content) - len(content) % found.itemsize])
+                if not _CLOEXEC:
+                    for fd in found:
+                        os.set_inheritable(fd, False)
                 self._fds += found
         if said & socket.MSG_CTRUNC:
             raise RuntimeError(_TOO_MANY)
@@ -214,7 +216,16 @@ def _write(end: socket.socket, piece: Any, fds: list[int], flags: int) -> int:
     if not fds:
         return end.send(piece, flags)
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
-    return end.sendmsg([piece], [rights], flags)
+    while True:
+        try:
+            return end.sendmsg([piece], [rights], flags)
+        except OSError as e:
+            if e.errno != errno.ETOOMANYREFS:
+                raise
+            # The system lets a user have so many descriptors under way and no more.
+            if flags & socket.MSG_DONTWAIT:
+                raise BlockingIOError from e
+            time.sleep(_PAUSE)
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class _Worker:
     def ask(self, message: Any) -> None:
         """Send a request. That a worker is gone is found when its answer is waited for."""
         with contextlib.suppress(OSError):
-            self.channel.post(message)
+            self.channel.post(channel.Message(message))
 
     def death(self) -> str:
         """What is said of a worker that is gone."""

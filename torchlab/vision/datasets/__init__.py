@@ -16,6 +16,7 @@ from torchlab.vision.datasets.flowers102 import Flowers102
 from torchlab.vision.datasets.folder import DatasetFolder, ImageFolder
 from torchlab.vision.datasets.food101 import Food101
 from torchlab.vision.datasets.gtsrb import GTSRB
+from torchlab.vision.datasets.imagenet import ImageNet
 from torchlab.vision.datasets.imagenette import Imagenette
 from torchlab.vision.datasets.mnist import KMNIST, MNIST, FashionMNIST
 from torchlab.vision.datasets.moving_mnist import MovingMNIST
@@ -29,6 +30,7 @@ from torchlab.vision.datasets.svhn import SVHN
 from torchlab.vision.datasets.usps import USPS
 from torchlab.vision.datasets.vision import VisionDataset
 from torchlab.vision.datasets.voc import VOCDetection, VOCSegmentation
+from torchlab.vision.datasets.wrapping import wrap_dataset_for_transforms_v2
 
 __all__ = [
     "CIFAR10",
@@ -49,6 +51,7 @@ __all__ = [
     "Food101",
     "GTSRB",
     "ImageFolder",
+    "ImageNet",
     "Imagenette",
     "KMNIST",
     "MNIST",
@@ -64,4 +67,5 @@ __all__ = [
     "VOCDetection",
     "VOCSegmentation",
     "VisionDataset",
+    "wrap_dataset_for_transforms_v2",
 ]

@@ -136,14 +136,15 @@ def identity_grid(height: int, width: int, kind: Any = dt.float32) -> Tensor:
 def turned_size(matrix: Sequence[float], width: int, height: int) -> tuple[int, int]:
     """(height, width) that hold the whole of a turned image."""
     theta = np.asarray(matrix, np.float32).reshape(2, 3)
-    x, y = 0.5 * width, 0.5 * height
-    corners = np.asarray([[-x, -y, 1], [-x, y, 1], [x, y, 1], [x, -y, 1]], np.float32) @ theta.T
-    middle = np.asarray([x, y], np.float32)
+    middle = np.asarray([0.5 * width, 0.5 * height], np.float32)
+    ends = np.asarray([[-1, -1], [-1, 1], [1, 1], [1, -1]], np.float32) * middle
+    # Summed from the left: the last bit can decide on a row.
+    corners = ends[:, :1] * theta[:, 0] + ends[:, 1:] * theta[:, 1] + theta[:, 2]
     low, high = corners.min(0) + middle, corners.max(0) + middle
     # Cut to 1e-4, so that a turn by 90 degrees gets no extra row from rounding.
-    tolerance = np.float32(1e-4)
-    high = np.ceil(np.trunc(high / tolerance) * tolerance)
-    low = np.floor(np.trunc(low / tolerance) * tolerance)
+    steps, step = np.float32(1e4), np.float32(1e-4)
+    high = np.ceil(np.trunc(high * steps) * step)
+    low = np.floor(np.trunc(low * steps) * step)
     return int(high[1] - low[1]), int(high[0] - low[0])
 
 

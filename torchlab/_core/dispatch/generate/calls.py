@@ -9,7 +9,7 @@ from typing import Any
 
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
-from torchlab._core.dispatch.generate import names, nodes
+from torchlab._core.dispatch.generate import former, names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
 from torchlab._core.structures import structure
 from torchlab._core.tensor import Tensor
@@ -29,6 +29,7 @@ def call(op: Any, variant: str) -> Any:
         check = op.family not in _ELEMENTWISE  # the others' MISSING is no tensor: `odd` sees to it
         parts, other = names.accept(parts, key, op.name, check)
     lines = [f"def {name}({', '.join(parts)}):", *other]
+    lines = former.admit(op, op.name, variant, lines, len(lines))
     if variant == "dunder":  # `a + b` has no keywords
         lines += [f"    {a.name} = {a.default!r}" for a in op.schema.arguments if a.kwarg_only]
     if variant == "function":
@@ -80,7 +81,7 @@ def call(op: Any, variant: str) -> Any:
     fn.__qualname__ = f"Tensor.{op.name}" if variant == "method" else op.name
     fn.__module__ = "torchlab"
     fn.op = op
-    return names.shown(fn, key) if other else fn
+    return former.shown(names.shown(fn, key) if other else fn)
 
 
 def _sizes_one_by_one(op: Any) -> list[str]:

@@ -256,6 +256,8 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
     )
     cls.op = op
+    if p.class_name == "NotImplemented":  # refuses whatever it is asked for
+        cls.apply = cls.spend = _refuses  # type: ignore[attr-defined]
     cls.of_lists = bool(p.lists)
     # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
     # operand is a tensor and not a number; a third name: where the first one is a number.

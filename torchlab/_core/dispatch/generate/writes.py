@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch.generate import calls, nodes
+from torchlab._core.dispatch.generate import calls, former, nodes
 from torchlab._core.dispatch.generate.calls import signature
 from torchlab._core.dispatch.generate.source import compile_source, ident
 
@@ -97,12 +97,13 @@ def inplace_call(op: Any, told: bool = False) -> Any:
     body = ["    try:", *("    " + x for x in body), "    except Exception:"]
     body += [f"        check_arguments(OP_{i}, ({''.join(n + ', ' for n in names)}), 0)"]
     body.append("        raise")
-    fn = compile_source(title, "\n".join([define, *head, *body]) + "\n", env, name)
+    all_lines = former.admit(op, name, "method", [define, *head, *body])
+    fn = compile_source(title, "\n".join(all_lines) + "\n", env, name)
     fn.__doc__ = f"In-place version of `{op.name}`."
     fn.__qualname__ = f"Tensor.{name}"
     fn.__module__ = "torchlab"
     fn.op = op
-    return fn
+    return former.shown(fn)
 
 
 def _fast_lines(op: Any) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import _geometry
@@ -115,7 +116,7 @@ def _perspective_mask(
 
 def _forward(back: Sequence[float]) -> Any:
     """The map of points whose way back has these 8 numbers: the inverse of the 3x3 matrix."""
-    matrix = aten.tensor([*back, 1.0], dtype=aten.tensor(0.0).double().dtype).reshape(3, 3)
+    matrix = aten.tensor([*back, 1.0], dtype=dt.float64).reshape(3, 3)
     inverse = aten.linalg_inv(matrix)
     inverse = inverse / inverse[2, 2]
 

@@ -122,13 +122,16 @@ def _around(p: Tensor, a: Tensor, b: Tensor, inside: Tensor) -> Tensor:
 
 def _hard(p: Tensor, canvas_size: tuple[int, int]) -> Tensor:
     height, width = canvas_size
-    before = p
+    u, v = p[:, 1] - p[:, 0], p[:, 3] - p[:, 0]
+    # Boxes whose corners go round the other way (a projection can do that) are read backwards.
+    backwards = (u[:, 0] * v[:, 1] < u[:, 1] * v[:, 0])[:, None, None]
+    before = p = aten.where(backwards, p[:, [0, 3, 2, 1]], p)
     for _ in range(4):
         p = _hard_left(p, before, height, width)
         # A quarter turn: the upper border becomes the left one.
         p, before = (aten.stack((q[..., 1], width - q[..., 0]), -1) for q in (p, before))
         height, width = width, height
-    return p
+    return aten.where(backwards, p[:, [0, 3, 2, 1]], p)
 
 
 def _piece(p: Tensor) -> tuple[Tensor, Tensor]:

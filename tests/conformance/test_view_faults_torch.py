@@ -1,0 +1,159 @@
+"""What views, leaves and their memory do when something is written: each line ends in torchlab as
+in PyTorch. The kinds of faults that random programs found (see `programs.py`).
+
+A line is a program; the value of its last statement, or the class of the exception, is compared.
+`quiet(...)` runs a statement under no_grad.
+"""
+
+# ruff: noqa: E501 (a program is a line)
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import torchlab
+
+torch = pytest.importorskip("torch")
+
+# A view renews its history after any write, recorded or not, when somebody asks.
+BEHIND = """
+x = torch.zeros(3); v = x[:]; x.add_(1); x.requires_grad_(); v
+x = torch.zeros(3, requires_grad=True); v = x[:]; x.detach().add_(1); v
+x = torch.zeros(3, requires_grad=True); v = x[:]; x.data.add_(1); v
+x = torch.zeros(3, requires_grad=True); quiet("v = x[:]"); quiet("x.add_(1)"); v.requires_grad
+x = torch.zeros(3, requires_grad=True); quiet("v = x[:]"); quiet("x.add_(1)"); v.is_leaf
+x = torch.zeros(3, requires_grad=True); quiet("v = x[:]"); quiet("x.add_(1)"); v * 2
+x = torch.zeros(3, requires_grad=True) * 1; quiet("v = x[:]"); quiet("v.add_(1)"); v + 1
+x = torch.zeros(3, requires_grad=True) * 1; quiet("v = x[:]"); v.add_(1)
+x = torch.zeros(3, requires_grad=True) * 1; v = x[:]; quiet("x.add_(1)"); v[0]
+x = torch.zeros(4, requires_grad=True) * 1; v = x[:2]; w = v[0]; quiet("w.add_(1)"); v
+x = torch.zeros(4, requires_grad=True) * 1; v = x[:2]; x.detach_(); x.add_(1); v
+x = torch.zeros(4); v = x[:2]; x.requires_grad_(); v * 2
+x = torch.zeros(4); v = x[:2]; x.requires_grad_(); v.is_leaf
+x = torch.zeros(4, requires_grad=True); v = x[:2]; x.requires_grad_(False); v
+x = torch.zeros(2, dtype=torch.complex64, requires_grad=True); v = torch.view_as_real(x); quiet("x.add_(1)"); v
+x = torch.zeros(3, requires_grad=True) * 1; v = x[:]; v.retain_grad(); quiet("x.add_(1)"); (v * 2).sum().backward(); v.grad
+"""
+SEVERAL = """
+x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("x.add_(1)"); a.grad_fn
+x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("x.add_(1)"); a.requires_grad
+x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("a.add_(1)"); b.sin()
+x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); b.add_(1)
+x = torch.zeros(3); a, b, c = x.unbind(); a.add_(1); x.requires_grad_(); b.is_leaf
+x = torch.zeros(3); a, b, c = x.unbind(); x.mul_(torch.ones(3, requires_grad=True)); a + 1
+x = torch.zeros(4, requires_grad=True) * 1; a, b = x.split(2); d = a[0]; x.add_(1); d.grad_fn
+x = torch.zeros(4, requires_grad=True) * 1; a, b = x.chunk(2); quiet("a.add_(1)"); a.grad_fn
+x = torch.zeros(4, requires_grad=True) * 1; a, b = x.split(2); quiet("f = a[0]"); f
+"""
+LAYOUT = """
+x = torch.zeros(2, 3, requires_grad=True) * 1; v = x[0]; v.unsqueeze_(0); v
+x = torch.zeros(2, 3, requires_grad=True) * 1; v = x[0]; x.add_(1); v.unsqueeze_(0); v.grad_fn.next_functions[0][0].name()
+x = torch.zeros(2, 3, requires_grad=True) * 1; v = x[0]; v.as_strided_((2,), (1,)); v
+x = torch.zeros(2, 3, requires_grad=True) * 1; v = x[0]; v.unsqueeze_(0); v.retain_grad(); v.squeeze_(); v.retains_grad
+"""
+LEAVES = """
+x = torch.ones(4, requires_grad=True); y = (x * 2).sum(); quiet("x.set_(torch.zeros(2))"); y.backward(); x.grad
+x = torch.ones(4, requires_grad=True); y = (x * 2).sum(); quiet("x.set_(torch.zeros(2))"); z = (x * 3).sum(); z.backward(); x.grad
+x = torch.ones(2, 1, requires_grad=True); y = (x * 2).sum(); quiet("x.squeeze_()"); y.backward(); x.grad
+x = torch.ones(2, 1, requires_grad=True); y = (x * 2).sum(); quiet("x.squeeze_()"); y = (x * 2).sum(); y.backward()
+x = torch.ones(3, requires_grad=True); y = (x * 2).sum(); quiet("x.unsqueeze_(0)"); y.backward(); x.grad
+x = torch.ones(3, requires_grad=True); y = (x * 2).sum(); x.data = torch.ones(2, 3); y.backward(); x.grad
+x = torch.ones(3, requires_grad=True); y = x.sum(); x.data = torch.ones(5); y.backward()
+x = torch.ones(3, requires_grad=True); y = x.sum(); x.data = torch.ones(5); torch.autograd.grad(y, x)[0]
+x = torch.ones(3, requires_grad=True); y = x * x; x.data = torch.zeros(3); y.sum().backward(); x.grad
+x = torch.ones(3, requires_grad=True); y = x * 1; x.data = torch.ones(3, dtype=torch.float64); y.sum().backward(); x.grad
+x = torch.ones(3, requires_grad=True); x.grad = torch.ones(3); x.data = torch.ones(5); (x * 2).sum().backward()
+x = torch.zeros(2, 3, requires_grad=True); y = (x * 3).sum(); quiet("torch.add(torch.ones(3), 1, out=x)"); y.backward()
+x = torch.ones(3, requires_grad=True); x.set_(torch.zeros(2))
+x = torch.ones(3, requires_grad=True) * 1; x.set_(torch.ones(2)); x
+"""
+MEMORY = """
+x = torch.zeros(4); x.add_(1); x.data._version
+x = torch.zeros(4); x.add_(1); x.data = torch.ones(4); x._version
+x = torch.zeros(4); v = x[:]; x.data = torch.ones(5); x.add_(1); v._version
+x = torch.zeros(3); y = torch.zeros(2); x.set_(y); x.add_(1); (x._version, y._version)
+x = torch.ones(4); v = x[:2]; y = x.data; y.resize_(10); y.fill_(3); (x.tolist(), v.tolist(), x._version)
+x = torch.ones(4); y = x.data; x.untyped_storage() is y.untyped_storage()
+x = torch.ones(4); s = x.untyped_storage(); s.resize_(0); s.resize_(16); x.fill_(2); x
+x = torch.ones(4); y = x.data; x.share_memory_(); x.fill_(4); (y.is_shared(), y.tolist())
+x = torch.zeros(3); x.untyped_storage().fill_(0); x._version
+"""
+HISTORIES = """
+x = torch.ones(2, requires_grad=True); torch.lcm(torch.tensor([1, 2]), torch.tensor([1, 2]), out=x)
+x = torch.ones(2, requires_grad=True) * 1; torch.lcm(torch.tensor([1, 2]), torch.tensor([1, 2]), out=x); x
+x = torch.ones(2, requires_grad=True); 2 ** x
+x = torch.ones(2, requires_grad=True); 2 - x
+x = torch.ones(2, requires_grad=True); torch.rsub(x, x)
+x = torch.ones(2, requires_grad=True); (2 % x).sum().backward()
+x = torch.ones(2, requires_grad=True); torch.xlogy(2, x)
+x = torch.ones(2, requires_grad=True); torch.div(x, 2, rounding_mode=None)
+x = torch.ones(2, requires_grad=True); (x * 0.5).asinh_().sum().backward()
+x = torch.ones(2, requires_grad=True); torch.ldexp(x, x)
+x = torch.ones(2, requires_grad=True); torch.t_copy(x[None])
+x = torch.ones(2, requires_grad=True); y = x * 1; y.scatter_(0, torch.tensor([0]), 3, reduce="add"); y
+x = torch.ones(3, requires_grad=True); y = x.cummax(0)[0]; quiet("x.ne_(1)"); y.sum().backward()
+x = torch.ones(3, requires_grad=True); y = x.take(torch.tensor([0])); quiet("x.zero_()"); y.sum().backward()
+x = torch.ones(3, requires_grad=True); y = x ** torch.tensor([1, 2, 3]); y.sin_(); y.sum().backward()
+x = torch.ones(3, requires_grad=True); y = x * 2; z = y.abs(); y.detach_(); z.sum().backward()
+x = torch.ones(3, requires_grad=True); quiet("v = x[:]"); w = torch.ones(3) * 2; y = v * w; w.add_(1); y.sum().backward()
+x = torch.zeros(0, dtype=torch.complex64, requires_grad=True); torch.nn.functional.silu(x)
+x = torch.tensor([1, 2]); x.masked_fill(x > 1, torch.tensor(1.5, requires_grad=True))
+"""
+ERRORS = """
+torch.ones(2, dtype=torch.bool).hypot_(torch.ones(2, dtype=torch.int32))
+torch.ones(2).clamp_max_(torch.ones(2, dtype=torch.complex64))
+torch.bitwise_not(torch.ones(2), out=torch.empty(2, dtype=torch.float64))
+torch.ceil(torch.ones(2, dtype=torch.complex64), out=torch.empty(2))
+torch.mv(torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(1.0))
+torch.bmm(torch.ones(1, 2, 2).bool(), torch.ones(1, 2, 2))
+torch.stack([torch.tensor(1.0), torch.ones(2)], -2)
+torch.matmul(torch.ones(1).bool(), torch.ones(1).bool(), out=torch.empty((), dtype=torch.complex64))
+torch.aminmax(torch.tensor(1j), dim=0)
+torch.argsort(torch.ones(2), out=torch.empty(0, dtype=torch.int64))
+"""
+
+
+def _outcome(lib: Any, line: str) -> Any:
+    env: dict[str, Any] = {"torch": lib}
+
+    def quiet(code: str) -> None:
+        with lib.no_grad():
+            exec(code, env)
+
+    env["quiet"] = quiet
+    *before, last = line.split("; ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for code in before:
+                exec(code, env)
+            try:
+                result = eval(last, env)
+            except SyntaxError:
+                exec(last, env)
+                return "no value"
+            return _seen(lib, result)
+        except Exception as error:  # which class is what is compared
+            return type(error).__name__
+
+
+def _seen(lib: Any, x: Any) -> Any:
+    if not isinstance(x, lib.Tensor):
+        return x
+    node = None if x.grad_fn is None else x.grad_fn.name().split("::")[-1]
+    values = x.detach().resolve_conj().tolist()
+    return str(x.dtype), tuple(x.shape), x.requires_grad, node, str(values)
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().split("\n")
+
+
+GROUPS = (BEHIND, SEVERAL, LAYOUT, LEAVES, MEMORY, HISTORIES, ERRORS)
+
+
+@pytest.mark.parametrize("line", [line for group in GROUPS for line in _lines(group)])
+def test_ends_as_in_pytorch(line: str) -> None:
+    assert _outcome(torchlab, line) == _outcome(torch, line)
