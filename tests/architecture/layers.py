@@ -50,7 +50,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     (("fx", "_subclasses"),),
     # 8
     _each(
-        "hub utils.model_zoo backends __config__ profiler _ops _decomp "
+        "hub futures utils.model_zoo backends __config__ profiler _ops _decomp "
         "utils.flop_counter library testing ao quantization"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions

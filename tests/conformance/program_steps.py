@@ -17,18 +17,16 @@ are valid and some are not. What it never writes, because the answer is not PyTo
 - Strides and offset of a tensor without elements, and so what `resize_`, `view_as_complex` and a
   view of another type make of one: torchlab's NumPy arrays do not keep them.
 - The sign of NaN, which `copysign` and `signbit` show.
-- A leaf whose shape changes after it was used (`squeeze_`, `resize_` without recording).
-- A derivative that is missing by a view made under `no_grad`: PyTorch does not ask for it.
 - How often `matmul(out=)` counts as a write.
 - Strides that follow from those of dimensions of size 1 where contiguous tensors are broadcast.
+- `var` of a real tensor into a complex `out`, and the gradient of a real tensor that `lerp` weighs
+  by a complex one: PyTorch refuses by an accident of its build.
+- An integer tensor that says that it requires gradients, after `masked_fill_` by one that does.
 - complex32, which torchlab does not have: `float16 - 1j`, `view_as_complex` of float16.
-- The gradient of `addcdiv` by an integer `tensor2`, of `2 % x`, of `x.asinh_()`, `std` of all
-  elements of 16-bit floats into a wider `out`: PyTorch refuses, torchlab need not.
 - The sign of infinity in `gelu` of float32: PyTorch gives NaN or infinity as the size decides.
 - Which of several largest complex numbers gets the gradient of `norm(inf)`: rounding decides.
-- `detach_` of a base of views that were made under `no_grad` (they ask their base in PyTorch), and
-  the gradient of a leaf that is itself a view, after it was written to.
-- `.data = …` of a tensor that a node has saved: PyTorch's node then sees the new memory.
+- `.data = …` of a tensor that a node has saved, and `resize_` of what it saved through `.data`:
+  PyTorch's node then sees the new memory.
 - Strides and offset of `slice_scatter` and its like, which copy the whole storage.
 - What is saved of a uint8 condition of `where`, which PyTorch deprecates.
 - Shifts by a negative number or by the type's width or more: undefined in C++.

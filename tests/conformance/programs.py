@@ -210,6 +210,9 @@ class Run:
                 return True
         if ".view(torch." in code and any(t.is_floating_point() or t.is_complex() for t in used):
             return True
+        if "resize_" in code and any(".data" in s.code for s in self.steps):
+            if any(t.requires_grad for t in env.values()):
+                return True  # memory that a node has saved through `.data` moves
         if "where(" in code and used and used[0].dtype is self.libs[1].uint8:
             return True
         if "gelu(" in code and any(bool(t.detach().isinf().any()) for t in used):

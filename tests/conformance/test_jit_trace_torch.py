@@ -44,18 +44,13 @@ def _run(lib: Any, name: str) -> tuple[Any, Any, set[str]]:
         traced = lib.jit.trace(fn, first)
         result = _flat(traced(*second))
     found = {
-        str(w.message).split("\n")[0]
-        for w in caught
-        if w.category.__name__ == "TracerWarning"
+        str(w.message).split("\n")[0] for w in caught if w.category.__name__ == "TracerWarning"
     }
     return traced, result, found
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_same_as_torch(name: str) -> None:
-    if name == "script_if_tracing" or name == "nested_script":
-        lines = {"warned": False}
-        del lines
     _, theirs, warned = _run(torch, name)
     _, ours, told = _run(torchlab, name)
     assert len(ours) == len(theirs)

@@ -35,6 +35,8 @@ x = torch.zeros(4); v = x[:2]; x.requires_grad_(); v.is_leaf
 x = torch.zeros(4, requires_grad=True); v = x[:2]; x.requires_grad_(False); v
 x = torch.zeros(2, dtype=torch.complex64, requires_grad=True); v = torch.view_as_real(x); quiet("x.add_(1)"); v
 x = torch.zeros(3, requires_grad=True) * 1; v = x[:]; v.retain_grad(); quiet("x.add_(1)"); (v * 2).sum().backward(); v.grad
+x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); quiet("x.zero_()"); v.detach()
+x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); (v - torch.tensor([1, 2])).requires_grad
 """
 SEVERAL = """
 x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("x.add_(1)"); a.grad_fn
@@ -106,6 +108,8 @@ torch.ones(2, dtype=torch.bool).hypot_(torch.ones(2, dtype=torch.int32))
 torch.ones(2).clamp_max_(torch.ones(2, dtype=torch.complex64))
 torch.bitwise_not(torch.ones(2), out=torch.empty(2, dtype=torch.float64))
 torch.ceil(torch.ones(2, dtype=torch.complex64), out=torch.empty(2))
+torch.signbit(torch.ones(2, dtype=torch.complex64), out=torch.empty(2))
+torch.zeros(2).scatter_(0, torch.tensor([0]), 1j, reduce="add")
 torch.mv(torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(1.0))
 torch.bmm(torch.ones(1, 2, 2).bool(), torch.ones(1, 2, 2))
 torch.stack([torch.tensor(1.0), torch.ones(2)], -2)

@@ -50,13 +50,12 @@ _functions(
         "pad": lambda torch: lambda x: torch.nn.functional.pad(x, (1, 2)),
         "cat": lambda torch: lambda x: torch.cat([x, x.new_zeros(x.size(0), 1)], 1),
         "stack": lambda torch: lambda x: torch.stack([x, x * 2]).sum(0),
-        "split": lambda torch: lambda x: x.split(2, 1)[1] + x.chunk(2, 1)[0].sum(),
-        "attention": lambda torch: lambda x: torch.nn.functional.scaled_dot_product_attention(
-            x, x, x
+        "attention": lambda torch: (
+            lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x)
         ),
         "softmax": lambda torch: lambda x: (x @ x.T).softmax(-1).log(),
-        "interpolate": lambda torch: lambda x: torch.nn.functional.interpolate(
-            x[None], size=x.shape[-1] * 2
+        "interpolate": lambda torch: (
+            lambda x: torch.nn.functional.interpolate(x[None], size=x.shape[-1] * 2)
         ),
         "branch_on_data": lambda torch: lambda x: x * 2 if x.sum() > -1e9 else x,
         "branch_on_size": lambda torch: lambda x: x * 2 if x.size(0) > 1 else x,
@@ -77,6 +76,7 @@ _functions(
 _functions(
     {
         "loop_over_rows": lambda torch: lambda x: sum(x[i] * i for i in range(x.size(0))),
+        "split": lambda torch: lambda x: x.split(2, 0)[0] + x.chunk(2, 1)[0].sum(),
         "iterate": lambda torch: lambda x: sum(row for row in x),
     },
     ((3, 4),),

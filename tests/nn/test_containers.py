@@ -101,9 +101,9 @@ def test_parameter_list():
 
 def test_parameter_dict():
     p = nn.ParameterDict({"b": torch.ones(1), "a": torch.zeros(2)})
-    assert [n for n, _ in p.named_parameters()] == ["b", "a"] and list(p) == ["b", "a"]
+    assert [n for n, _ in p.named_parameters()] == ["a", "b"] and list(p) == ["a", "b"]
     q = p | {"c": torch.ones(3)}
-    assert list(q) == ["b", "a", "c"] and q["b"] is p["b"]
+    assert list(q) == ["a", "b", "c"] and q["b"] is p["b"]
     assert p.get("z") is None and p.setdefault("z", torch.ones(1)).tolist() == [1.0]
     assert p.popitem()[0] == "z" and p.pop("b").tolist() == [1.0] and len(p) == 1
     assert repr(p) == "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"

@@ -79,7 +79,7 @@ def test_not_strict():
         "1.running_mean",
         "1.running_var",
     ]
-    assert str(keys).startswith("IncompatibleKeys(missing_keys=")
+    assert str(keys).startswith("_IncompatibleKeys(missing_keys=")
 
 
 def test_wrong_types():

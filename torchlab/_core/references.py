@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from sys import getrefcount
+from types import FrameType
 from typing import Any
 
 
@@ -38,7 +39,7 @@ ALONE = _references_of(_Lone())
 
 def caller() -> tuple[Any, int] | None:
     """(code, instruction) of the first frame outside torchlab, seen from the caller's caller."""
-    f = sys._getframe(2)
+    f: FrameType | None = sys._getframe(2)
     while f is not None:
         name = f.f_globals.get("__name__", "")
         if not (name == "torchlab" or name.startswith("torchlab.")):

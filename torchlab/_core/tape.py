@@ -94,6 +94,10 @@ class Node:
             if slot.startswith("s_"):
                 setattr(cls, "_saved_" + slot[2:], _saved(slot))
                 setattr(cls, "_raw_saved_" + slot[2:], _raw_saved(slot))
+        for slot in cls.__dict__.get("__slots__", ()):  # numbers that the gradient needs
+            if slot.startswith("v_") and not slot.endswith(("_dtype", "_device")):
+                name = slot[2:].replace("_shape", "_sym_sizes")
+                setattr(cls, "_saved_" + name, cls.__dict__[slot])
 
     def name(self) -> str:
         """The name that PyTorch gives it; those without a formula have a prefix."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core import legacy, storages
+from torchlab._core import legacy, settings, storages
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu
 from torchlab._core.dispatch import asking, levels, modes, python_key, wrappers
@@ -262,6 +262,19 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 def _transposed(self: Tensor) -> Tensor:
     n = self._a.ndim
+    if n == 0:
+        settings.warn_once(
+            "T of 0-D",
+            "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
+        )
+    elif n != 2:
+        settings.warn_once(
+            "T of others",
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is"
+            " deprecated and it will throw an error in a future release. Consider `x.mT` to"
+            " transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to"
+            " reverse the dimensions of a tensor.",
+        )
     return aten.permute(self, tuple(range(n - 1, -1, -1)))
 
 

@@ -99,7 +99,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> Any:
     level = _current if level is None else level
     if level < 0 or tensor._level != _inner:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(aten.alias(tensor.primal), aten.alias(tensor.tangent))
+    return UnpackedDualTensor(aten.alias(tensor.primal), tensor.tangent)
 
 
 class dual_level(_Mode):

@@ -358,7 +358,7 @@ def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges:
         elif not dirty:
             r._e = Out(ctx, nr)
             if r._v is not None:
-                mark_view(r._s)
+                mark_view(storage_of(r))
         elif r._v is not None:
             r._g = None  # as PyTorch: it belonged to what was there before
             writes.rebase_history(r, _Written(ctx, r))

@@ -16,6 +16,7 @@ Source: https://docs.pytorch.org/docs/2.13/jit.html
 
 from torchlab.jit import frontend
 from torchlab.jit._state import export, ignore, is_scripting, is_tracing, unused
+from torchlab.jit.forking import Future, fork, wait
 from torchlab.jit.functions import Error, ScriptFunction
 from torchlab.jit.modules import RecursiveScriptModule, ScriptModule
 from torchlab.jit.scripting import (
@@ -34,6 +35,7 @@ from torchlab.jit.tracing_tensors import TracerWarning
 __all__ = [
     "Error",
     "Final",
+    "Future",
     "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
@@ -44,6 +46,7 @@ __all__ = [
     "TracingCheckError",
     "annotate",
     "export",
+    "fork",
     "frontend",
     "ignore",
     "is_scripting",
@@ -54,4 +57,5 @@ __all__ = [
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]

@@ -80,9 +80,7 @@ def _shell(m: Module) -> Module:
     made = object.__new__(type(m))
     made.__dict__.update(m.__dict__)
     made.__dict__.pop("forward", None)
-    made.__dict__["_modules"] = {
-        k: None if c is None else _shell(c) for k, c in m._modules.items()
-    }
+    made.__dict__["_modules"] = {k: None if c is None else _shell(c) for k, c in m._modules.items()}
     return made
 
 

@@ -11,6 +11,7 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.jit.trace.html
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -126,6 +127,8 @@ def patched() -> Iterator[None]:
             _patcher.put(generate, "face", _generated(generate.face))
             _own_functions(nn_functional)
             _own_functions(torch_functional)
+            package = sys.modules[__name__.partition(".")[0]]
+            _patcher.put_item(package.__dict__, "from_numpy", _told(package.from_numpy))
             _apply()
     try:
         yield

@@ -62,9 +62,7 @@ class Program:
         for node in self.graph.nodes:
             ended = [slots[n].index for n, at in last.items() if at is node]
             args, kwargs = mapped(node.args, slot), mapped(dict(node.kwargs), slot)
-            self._steps.append(
-                (node.op, node.target, args, kwargs, ended, node.meta.get("place"))
-            )
+            self._steps.append((node.op, node.target, args, kwargs, ended, node.meta.get("place")))
 
     def leaves(self) -> list[Leaf]:
         """The modules whose forwards are calls of this program."""

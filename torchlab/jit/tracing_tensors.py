@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchlab._core.tensor import Tensor
+from torchlab.fx.immutable_collections import immutable_dict
 from torchlab.jit._state import STATE
 from torchlab.overrides import DisableTorchFunction
 
@@ -134,15 +135,11 @@ def mapped(x: Any, fn: Callable[[Any], Any]) -> Any:
         if type(x) is tuple:
             return tuple(parts)
         return tuple.__new__(type(x), parts)
-    if type(x) is list:
+    if isinstance(x, list):
         return [mapped(v, fn) for v in x]
     if isinstance(x, dict):
-        if type(x) is dict:
-            return {k: mapped(v, fn) for k, v in x.items()}
-        made = x.copy()
-        for k, v in x.items():
-            made[k] = mapped(v, fn)
-        return made
+        made = {k: mapped(v, fn) for k, v in x.items()}
+        return made if type(x) in (dict, immutable_dict) else type(x)(made)
     if type(x) is slice:
         return slice(mapped(x.start, fn), mapped(x.stop, fn), mapped(x.step, fn))
     return fn(x)

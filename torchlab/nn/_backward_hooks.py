@@ -10,6 +10,7 @@ import functools
 import warnings
 from typing import Any
 
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import NOGRAD, TLS, Out, edge_of
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.function import Function
@@ -88,10 +89,9 @@ class BackwardHooks:
 
     def _run_full_without_inputs(self) -> None:
         given = (None,) * max(self.count, 0)
-        warnings.warn(
+        warn_user(
             "Full backward hook is firing when gradients are computed with respect to module "
-            f"outputs since no inputs require gradients (module {type(self.module).__name__}).",
-            stacklevel=4,
+            f"outputs since no inputs require gradients (module {type(self.module).__name__})."
         )
         for hook in self.full:
             r = hook(self.module, given, self.grad_outputs)

@@ -383,7 +383,7 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
     if tensors[0]._k.dtype.is_complex:  # these look at that first
         if op.name == "abs":
             exact = False
-        elif op.name in ("ceil", "floor", "trunc"):
+        elif op.name in ("ceil", "floor", "trunc", "signbit"):
             raise NotImplementedError(f"{op.name} is not supported for complex inputs")
     if exact and result is not out._k.dtype:
         raise RuntimeError(f"{op.name}: Found dtype {out.dtype} of out but expected {result}")

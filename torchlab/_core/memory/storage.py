@@ -79,7 +79,10 @@ class Storage:
     def twin(self) -> Twin:
         """The same memory with a version counter of its own: of `x.data`."""
         r = Twin(self.owner)
-        self.share_with(r)
+        if self.block is None and type(self) is Storage:  # as a rule
+            r.origin, r._bytes, r.lent = self, self._bytes, self.lent
+        else:
+            self.share_with(r)
         return r
 
     def share_with(self, r: Twin) -> None:

@@ -317,9 +317,9 @@ class Turned(Node):
         self.fn.release()
 
 
-def bare(x: Any) -> Tensor:
-    """The memory as a plain tensor: same storage, base and edge."""
-    e = edge_of(x)
+def bare(x: Any, history: bool = True) -> Tensor:
+    """The memory as a plain tensor: same storage, base and edge (if anybody wants the history)."""
+    e = edge_of(x) if history else None
     t = _new(Tensor)
     b = x._a
     k = aten_kind(x)
@@ -355,7 +355,7 @@ def take(x: Any, t: Tensor) -> Any:
 
 def viewed(op: Any, x: Any, rest: Any) -> Any:
     """A view of a pending tensor: one of its memory, with its bits."""
-    b = bare(x)
+    b = bare(x, op.name != "detach")
     r = op.core(b, *rest)
     if x._s is None:
         x._s = b._s

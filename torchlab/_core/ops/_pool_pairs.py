@@ -20,11 +20,14 @@ _ROOM = 1 << 17  # elements of the input at a time
 
 
 def halves(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, *others: Any) -> bool:
-    """Whether `halved_gradient` knows this pooling; `others` must lie as the input does."""
+    """Whether `halved_gradient` knows this pooling; `others` must lie as the input does, and have
+    no window that ends outside of it (ceil_mode)."""
+    half = tuple(n // 2 for n in x.shape[-2:])
     return (
         tuple(kernel) == tuple(stride) == (2, 2)
         and not any(padding)
         and tuple(dilation) == (1, 1)
+        and all(a.shape[-2:] == half for a in others)
         and all(a.dtype.char == "f" and a.flags.c_contiguous and a.size for a in (x, *others))
         and sys.byteorder == "little"
     )

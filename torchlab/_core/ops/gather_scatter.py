@@ -14,6 +14,7 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._places import add_at, scalar_name, written_row_major
@@ -220,6 +221,8 @@ def _scatter_op(self: Any, src: Any, value: Any, reduce: Any) -> tuple[Any, tupl
     given = src if src is not None else value
     tensor = hasattr(given, "_k")
     if reduce is not None:
+        if not tensor:
+            compute.scalar_array(given, self._k.dtype)  # refuses what does not fit
         return scatter_combined, (
             (
                 given
@@ -255,6 +258,8 @@ def scatter_(
     self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
 ) -> Any:
     """In-place version of `scatter`."""
+    if reduce is not None:
+        writes.prepare_write(scatter_combined, self, ())
     chosen, rest = _scatter_op(self, src, value, reduce)
     return chosen.inplace(self, dim, index, *rest)
 

@@ -20,6 +20,7 @@ from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.layout import as_size
 from torchlab._core.memory.storage import Storage
+from torchlab._core.refusals import NORMAL
 from torchlab._core.tape import NOGRAD, TLS, ViewMeta
 from torchlab._core.tensor import Parameter, Tensor
 
@@ -101,8 +102,10 @@ def getitem(self: Any, index: Any) -> Any:
                 v = self._v
                 if v is None:
                     v = self
-                if type(v) is ViewMeta or s.version or (NOGRAD and not TLS.grad):
+                if type(v) is ViewMeta or (NOGRAD and not TLS.grad):
                     v = viewing.view_meta(v, s)
+                elif s.version:
+                    v = (v, NORMAL, s.version)
                 result._v = v
                 result._g = result._e = None
                 if self._e is not None:

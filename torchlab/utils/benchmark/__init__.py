@@ -1,11 +1,14 @@
-"""`torch.utils.benchmark`: timing statements, and tables of the times.
+"""`torch.utils.benchmark`: how long statements take, with statistics, and tables to compare.
+
+    t = benchmark.Timer("x @ x", globals={"x": torch.rand(100, 100)}, label="matmul")
+    print(t.blocked_autorange())
+
+Instruction counts (`Timer.collect_callgrind`) and statements in C++ are missing.
 
 Source: https://docs.pytorch.org/docs/2.13/benchmark_utils.html
 """
 
-from __future__ import annotations
-
-from torchlab.utils.benchmark.common import (
+from torchlab.utils.benchmark.utils.common import (
     Measurement,
     TaskSpec,
     ordered_unique,
@@ -14,8 +17,8 @@ from torchlab.utils.benchmark.common import (
     trim_sigfig,
     unit_to_english,
 )
-from torchlab.utils.benchmark.compare import Colorize, Compare
-from torchlab.utils.benchmark.timer import Language, Timer, timer
+from torchlab.utils.benchmark.utils.compare import Colorize, Compare
+from torchlab.utils.benchmark.utils.timer import Language, Timer, timer
 
 __all__ = [
     "Colorize",

@@ -291,9 +291,9 @@ class DataLoader:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def _warn_length(self, count: int) -> None:
-        """Warn if a stream gives more than the length that somebody has asked for."""
-        n = self._length_told
+    def _warn_length(self, count: int, n: int | None) -> None:
+        """Warn if a stream gives more than `n`: the length that somebody had asked for when the
+        pass began. (`list(loader)` asks after it.)"""
         if n is None or count <= n:
             return
         text = (
@@ -316,6 +316,7 @@ class _LoaderIterator:
     def __init__(self, loader: DataLoader, shared_seed: int | None, saved: Any) -> None:
         began = time.perf_counter()
         self._loader = loader
+        self._told = loader._length_told
         self._watch = Watch(loader, None)
         self._shared_seed = shared_seed
         self._order = state.Order(loader, saved and saved["order"])
@@ -379,7 +380,7 @@ class _LoaderIterator:
             )
         self._count += 1
         if self._loader._streams:
-            self._loader._warn_length(self._count)
+            self._loader._warn_length(self._count, self._told)
         return batch
 
     def _watched(self, number: int, indices: Any, began: float) -> Any:

@@ -122,6 +122,7 @@ class WorkersIterator:
     def __init__(self, loader: Any, saved: Any = None) -> None:
         began = time.perf_counter()
         self._loader = loader
+        self._told = loader._length_told
         context = loader.multiprocessing_context
         if context is None:
             context = mp.get_context()  # type: ignore[attr-defined]
@@ -173,6 +174,7 @@ class WorkersIterator:
 
     def restart(self) -> None:
         """Begin a new pass with the same workers."""
+        self._told = self._loader._length_told
         began = time.perf_counter()
         shared_seed = self._loader._shared_seed()
         for w in self._workers:
@@ -342,7 +344,7 @@ class WorkersIterator:
                 seconds=time.perf_counter() - began,
             )
         if self._loader._streams:
-            self._loader._warn_length(self._progress.count)
+            self._loader._warn_length(self._progress.count, self._told)
         return batch
 
     def _gave(self, number: int, indices: Any, batch: Any, began: float) -> None:

@@ -5,7 +5,6 @@ Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.datasets.wrap
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -164,6 +163,7 @@ _WRAPPERS: dict[type[VisionDataset], Callable[[Any, Keys], Change]] = {
     VOCSegmentation: _segmentation,
 }
 _WITH_KEYS = (CocoDetection, VOCDetection)
+_TRANSFORMS = ("transform", "target_transform", "transforms")
 
 
 def _wrapper(dataset: VisionDataset, keys: Keys) -> Change:
@@ -197,18 +197,19 @@ class _Wrapped:
         self.__dict__.update(dataset.__dict__)
         self._dataset = dataset
         self._target_keys = target_keys
-        self._raw = copy.copy(dataset)
-        self._raw.transform = self._raw.target_transform = self._raw.transforms = None
+        for name in _TRANSFORMS:  # as torchvision does: they get what the wrapper makes
+            setattr(dataset, name, None)
 
     def __getitem__(self, index: int) -> Any:
-        sample = self._change(index, *self._raw[index])
+        sample = self._change(index, *self._dataset[index])
         return sample if self.transforms is None else self.transforms(*sample)
 
     def __len__(self) -> int:
         return len(self._dataset)
 
     def __reduce__(self) -> Any:
-        return wrap_dataset_for_transforms_v2, (self._dataset, self._target_keys)
+        state = {name: self.__dict__[name] for name in _TRANSFORMS}
+        return wrap_dataset_for_transforms_v2, (self._dataset, self._target_keys), state
 
 
 def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Keys = None) -> Any:

@@ -135,7 +135,7 @@ def _fast_lines(op: Any) -> list[str]:
         "    return self",
     ]
     if op.family == "unary":
-        lines += [f"    U_{i}(self._a, self._a)", *done]
+        lines += [f"    U_{i}(self._a, self._a)", *done, "s = None"]
         return ["    " + line for line in lines]
     lines += [
         "    c = type(other)",
@@ -156,7 +156,8 @@ def _fast_lines(op: Any) -> list[str]:
         "        except ValueError:",
         "            pass",
     ]
-    return ["    " + line for line in lines]
+    # (`wrote` counts who holds the storage: Note [Views that fell behind] in tape)
+    return ["    " + line for line in [*lines, "s = s_ = None"]]
 
 
 def op_saved(op: Any) -> Any:
