@@ -32,7 +32,7 @@ class FormMaker(Maker):
             case "maximum":
                 return Step(f"{new} = torch.maximum({x}, {number})")
         if self.chance(30):
-            return Step(f"{new} = {x}.{name}_({number})", x)
+            return Step(f"{new} = {x}.{name}_({number}.clone())", x)
         return Step(f"{new} = torch.{name}({x}, {number})")
 
     def part(self, x: str) -> str:

@@ -29,6 +29,7 @@ NOT_TORCHLABS = (
     "INTERNAL ASSERT",
     "Expected isFloatingType",  # the gradient of a real tensor that lerp weighs by a complex one
     "std_cpu\" not implemented for 'Complex",  # a real `var` into a complex `out`
+    "std_var_all: Unsupported dtype",  # of 16-bit floats into a wider `out`, all elements at once
     "setStorage",  # out of bounds of a tensor without elements
     "ComplexHalf",  # a type that torchlab does not have
 )
@@ -201,7 +202,7 @@ class Run:
         code = step.code
         used = [env[n] for n in re.findall(r"\bt\d+\b", code) if n in env]
         out = re.search(r"out=(t\d+)", code)
-        if out and len(re.findall(rf"\b{out[1]}\b", code)) > 1:
+        if out and out[1] in env and sum(t is env[out[1]] for t in used) > 1:
             return True
         if out and out[1] in env and not env[out[1]].numel() and env[out[1]].storage_offset():
             return True
@@ -213,6 +214,8 @@ class Run:
         if "resize_" in code and any(".data" in s.code for s in self.steps):
             if any(t.requires_grad for t in env.values()):
                 return True  # memory that a node has saved through `.data` moves
+        if "as_strided" in code and any(not t.numel() for t in used):
+            return True
         if "where(" in code and used and used[0].dtype is self.libs[1].uint8:
             return True
         if "gelu(" in code and any(bool(t.detach().isinf().any()) for t in used):

@@ -113,6 +113,8 @@ torch.tensor(-0.0).sum().signbit()
 torch.tensor([-0.0]).mean().signbit()
 torch.tensor([2, 3]) ** torch.tensor(-1)
 torch.tensor(True) ** -2
+t = torch.arange(15.0).reshape(5, 3).t(); t.diagonal().neg_(); t
+torch.pow(torch.tensor([-float('inf'), -1.0, 4.0]), torch.tensor(0.5))
 torch.ones(2) * torch.tensor(1j, dtype=torch.complex128)
 torch.ones(2, dtype=torch.float64) * torch.tensor(1j, dtype=torch.complex64)
 torch.add(torch.tensor([True]).expand(2, 2), torch.ones(2, 2).t())

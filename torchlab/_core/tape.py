@@ -762,6 +762,9 @@ def _other_type(t: Any, base: Any) -> str | None:
     a, b = t._k.dtype.is_complex, base._k.dtype.is_complex
     if a is b:
         return None
+    name = type(t._e).__name__.removesuffix("Backward0")
+    if name in _VIEWS_OF_ANOTHER_TYPE:  # (its base may be the base of what it was made from)
+        return name
     if b and t._a.shape == (*base._a.shape, 2):
         return "ViewAsReal"
     return "ViewAsComplex" if a and (*t._a.shape, 2) == base._a.shape else None

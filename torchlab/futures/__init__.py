@@ -14,22 +14,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from torchlab._core.device import device
 from torchlab.futures import _future
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future(_future.Future):
-    """A value that somebody sets once, and others wait for. `devices`: those that tensors of the
-    value may be on; on the CPU there is nothing to wait for, so none has to be named."""
-
-    def __init__(self, *, devices: list[int | str | device] | None = None) -> None:
-        for d in devices or ():
-            found = device("cuda", d) if isinstance(d, int) else device(d)
-            if found.index is None:
-                raise ValueError(f"Expected devices to have indices, got {found}")
-        super().__init__()
+    """A value that somebody sets once, and others wait for."""
 
     def set_exception(self, result: BaseException) -> None:
         """Set an error, which `wait` and `value` raise; AssertionError for what is none."""

@@ -11,14 +11,21 @@ from collections.abc import Callable
 from types import GenericAlias
 from typing import Any
 
+from torchlab._core.device import device
+
 
 class Future:
     """A value that somebody sets once, and others wait for; callbacks run when it is there, in the
-    thread that sets it."""
+    thread that sets it. `devices`: those that tensors of the value may be on; here the value is
+    there when it is set, so none has to be named."""
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]
 
-    def __init__(self) -> None:
+    def __init__(self, *, devices: list[int | str | device] | None = None) -> None:
+        for d in devices or ():
+            found = device("cuda", d) if isinstance(d, int) else device(d)
+            if found.index is None:
+                raise ValueError(f"Expected devices to have indices, got {found}")
         self._changed = threading.Condition()
         self._done = False
         self._result: Any = None

@@ -114,9 +114,9 @@ def _is_ours(m: Module) -> bool:
     return (type(m).__module__ or "").partition(".")[0] == _PACKAGE
 
 
-def scripted_module(m: Module, known: dict[Any, Any]) -> RecursiveScriptModule:
-    """`m` as a script; a module that is met twice becomes one."""
-    if isinstance(m, RecursiveScriptModule):
+def scripted_module(m: Module, known: dict[Any, Any]) -> Any:
+    """`m` as a script; a module that is met twice becomes one, scripts and traces stay."""
+    if isinstance(m, ScriptModule):
         return m
     return known[m] if m in known else RecursiveScriptModule(m, known)
 

@@ -119,6 +119,7 @@ def _record(
         raise RuntimeError("torch.jit.trace: this thread is making a trace already")
     recorder = Recorder({} if root is None else _attributes(root))
     with patched(), contextlib.ExitStack() as stack:
+        stack.callback(recorder.close)
         STATE.recorder = recorder
         stack.callback(lambda: setattr(STATE, "recorder", None))
         if root is not None:
@@ -248,7 +249,8 @@ def trace(
     traced = TracedFunction(recorded.program, func)
     if check_trace:
         for given, named in _checked(check_inputs, copies):
-            again = _record(func, name, *cloned((given, named)), strict)
+            copy = cloned((given, named))
+            again = _record(func, name, copy[0], copy[1], strict)
             compare_programs(recorded.program, again.program)
             compare_outputs(traced, func, given, named, recorded.random, check_tolerance)
     return traced
@@ -309,7 +311,8 @@ def _traced_module(
         if not check_trace:
             continue
         for given, named in _checked(check_inputs[name], copies):
-            again = _record(signed, name, *cloned((given, named)), strict, mod)
+            copy = cloned((given, named))
+            again = _record(signed, name, copy[0], copy[1], strict, mod)
             compare_programs(recorded.program, again.program)
 
             def traced(*a: Any, _name: str = name, **k: Any) -> Any:

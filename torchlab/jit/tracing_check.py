@@ -65,9 +65,9 @@ def compare_programs(first: Program, second: Program) -> None:
                 told += _indented("\n".join(difflib.ndiff([x.strip()], [y.strip()])))
                 break
         raise TracingCheckError(told, None)
-    for i, (x, y) in enumerate(zip(first.constants, second.constants, strict=True)):
+    for i, (s, t) in enumerate(zip(first.constants, second.constants, strict=True)):
         try:
-            assert_close(x, y, rtol=0, atol=0, equal_nan=True)
+            assert_close(s, t, rtol=0, atol=0, equal_nan=True)
         except AssertionError as e:
             raise TracingCheckError(None, f"Constant c{i}:\n{e}\n") from None
 
@@ -81,16 +81,13 @@ def compare_outputs(
     tolerance: float,
 ) -> None:
     """Warn where the trace and the program give different values."""
-    has_warned = False
     if random:
-        has_warned = True
         nodes = "\n".join("\t" + line for line in random)
         warn(
             "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n"
             f"{nodes}\nThis may cause errors in trace checking. To disable trace checking, pass"
             " check_trace=False to torch.jit.trace()"
         )
-    del has_warned
     try:
         ours = traced(*cloned(args), **cloned(kwargs))
     except Exception as e:

@@ -18,13 +18,16 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from torchlab import autograd
 from torchlab import functional as torch_functional
 from torchlab._core.dispatch import generate
 from torchlab._core.dispatch.generate.source import NAMESPACE
+from torchlab._core.dispatch.op import Op
 from torchlab.autograd import api as autograd_api
+from torchlab.autograd import functional as autograd_functional
 from torchlab.autograd.function import Function
+from torchlab.func import tracking
 from torchlab.fx._patches import Patcher
-from torchlab.jit import tracing_tensors as tt
 from torchlab.jit._state import STATE
 from torchlab.jit.tracing_tensors import TracedTensor, leaves
 from torchlab.nn import functional as nn_functional
@@ -35,7 +38,7 @@ _NOT = frozenset(
     has_torch_function_unary has_torch_function_variadic reduction_number
     """.split()
 )
-_lock = threading.Lock()
+_lock = threading.RLock()
 _patcher = Patcher()
 _depth = 0
 
@@ -98,22 +101,41 @@ def _apply() -> None:
     _patcher.put(Function, "apply", classmethod(apply))
 
 
-def _refused(name: str) -> None:
-    """A function that a trace cannot contain: it says so."""
-    fn = autograd_api.__dict__[name]
+def _written() -> None:
+    """Calls with `out=`, which ask nobody."""
+    form = Op.__dict__["out"].fget
+    of_face = NAMESPACE["face_out"]
+
+    def out(self: Any) -> Any:
+        recorder = STATE.recorder
+        call = form(self)
+        if recorder is None or recorder.inside:
+            return call
+        return lambda *args, out: recorder.record(call, args, {"out": out}, self.name)
+
+    def face_out(face: Any, args: Any, named: Any, out: Any) -> Any:
+        recorder = STATE.recorder
+        if recorder is None or recorder.inside:
+            return of_face(face, args, named, out)
+        return recorder.record(of_face, (face, args, named, out), {}, face.name)
+
+    _patcher.put(Op, "out", property(out))
+    _patcher.put_item(NAMESPACE, "face_out", face_out)
+
+
+def _refused(table: dict[str, Any], name: str, what: str) -> None:
+    """A function that a trace cannot contain: it says so when it is given tensors of the trace."""
+    fn = table[name]
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = STATE.recorder
         if recorder is not None and not recorder.inside:
             if any(type(x) is TracedTensor for x in leaves((args, kwargs))):
-                file, line = tt.place()
-                raise RuntimeError(
-                    f"torch.jit.trace cannot record `torch.autograd.{name}` ({file}:{line})"
-                )
+                raise recorder.refused(f"`{what}`")
         return fn(*args, **kwargs)
 
-    _patcher.put_item(autograd_api.__dict__, name, call)
+    _patcher.put_item(table, name, call)
 
 
 @contextmanager
@@ -130,6 +152,13 @@ def patched() -> Iterator[None]:
             package = sys.modules[__name__.partition(".")[0]]
             _patcher.put_item(package.__dict__, "from_numpy", _told(package.from_numpy))
             _apply()
+            _written()
+            for name in ("grad", "backward"):
+                _refused(autograd.__dict__, name, f"torch.autograd.{name}")
+                _refused(autograd_api.__dict__, name, f"torch.autograd.{name}")
+            _refused(tracking.__dict__, "stand_in", "torch.func")
+            for name in ("jacobian", "hessian", "jvp", "vjp", "hvp", "vhp"):
+                _refused(autograd_functional.__dict__, name, f"torch.autograd.functional.{name}")
     try:
         yield
     finally:

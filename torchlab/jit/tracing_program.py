@@ -6,6 +6,7 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.jit.trace.html
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -208,7 +209,7 @@ def _text(x: Any) -> str:
         return "{" + ", ".join(f"{k!r}: {_text(v)}" for k, v in x.items()) + "}"
     if isinstance(x, slice):
         return f"slice({_text(x.start)}, {_text(x.stop)}, {_text(x.step)})"
-    return repr(x)
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(x))
 
 
 def _kind(example: Any) -> str:

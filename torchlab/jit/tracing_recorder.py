@@ -15,12 +15,14 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchlab import amp
+from torchlab._core.dispatch.levels import LEVELS
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.dtype import int64
 from torchlab._core.generator import default_generator
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Size, Tensor
+from torchlab.amp import autocast
+from torchlab.amp.switches import get_autocast_dtype, is_autocast_enabled
 from torchlab.fx.graph import Graph
 from torchlab.fx.node import Node
 from torchlab.jit import tracing_tensors as tt
@@ -30,7 +32,7 @@ from torchlab.overrides import DisableTorchFunction, TorchFunctionMode
 _MAKERS_OF_CONSTANTS = frozenset(("tensor", "as_tensor", "from_numpy", "asarray", "new_tensor"))
 _SIZES = frozenset(("numel", "nelement"))
 _SILENT = frozenset(("__repr__", "__str__", "__format__", "__hash__", "_repr", "__dir__"))
-_BACKWARD = frozenset(("backward", "grad_", "register_hook", "register_post_accumulate_grad_hook"))
+_BACKWARD = frozenset(("tensor_backward", "register_hook", "register_post_accumulate_grad_hook"))
 # With a size as an operand, these compute as with any tensor; others want it as a number.
 _ARITHMETIC = frozenset(
     "add sub mul div true_divide floor_divide remainder fmod pow neg abs eq ne lt le gt ge maximum"
@@ -67,7 +69,7 @@ class UnderAutocast:
         self.__name__ = f"autocast_{getattr(fn, '__name__', 'call')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with amp.autocast(self.kind, self.dtype):
+        with autocast(self.kind, self.dtype):
             return self.fn(*args, **kwargs)
 
 
@@ -101,6 +103,11 @@ class Recorder:
         with DisableTorchFunction():
             kinds = [o for o in gc.get_objects() if issubclass(type(o), Tensor)]
         self.before = {id(t): t for t in kinds}
+
+    def close(self) -> None:
+        """Let go of the tensors that only the trace needs."""
+        for table in (self.before, self.nodes, self.standing, self.fresh):
+            table.clear()
 
     # ---- tensors ---------------------------------------------------------------------------------
 
@@ -169,6 +176,8 @@ class Recorder:
     def call(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a public function, method or property, and note it."""
         name = getattr(func, "__name__", "")
+        if LEVELS.running:
+            raise self.refused(f"`{name}` within a transform of torch.func")
         owner = getattr(func, "__self__", None)
         if isinstance(owner, property):
             name = owner.fget.__name__ if owner.fget is not None else name
@@ -184,16 +193,21 @@ class Recorder:
         if name in _SIZES and isinstance(args[0], Tensor):
             return self._number(numel_of, args[0])
         if name in _BACKWARD:
-            file, line = tt.place()
-            raise RuntimeError(f"torch.jit.trace cannot record `{name}` ({file}:{line})")
+            raise self.refused(f"`{name.removeprefix('tensor_')}`")
         if name in _MAKERS_OF_CONSTANTS and type(args[0] if args else None) is not TracedTensor:
             return self._made_constant(func, name, args, kwargs)
         self._warn(name)
         if name in _SILENT or name == "__len__":
             return self._run(func, args, kwargs)
         if name == "_deepcopy" or name == "__deepcopy__":
-            return self.call(Tensor.clone, args[:1], {})
+            return self.call(getattr(Tensor, "clone"), args[:1], {})  # noqa: B009
         return self.record(func, args, kwargs, name)
+
+    @staticmethod
+    def refused(what: str) -> RuntimeError:
+        """The error for what a trace cannot contain, with the user's line."""
+        file, line = tt.place()
+        return RuntimeError(f"torch.jit.trace cannot record {what} ({file}:{line})")
 
     def _warn(self, name: str) -> None:
         if name in tt.READS:
@@ -267,14 +281,14 @@ class Recorder:
             x = plain(x)
             return self._as_number(x) if numbers and id(x) in self.numbers else self.node(x)
 
-        autocast = TLS.autocast
+        cast = TLS.autocast
         with self.plainly():
             was = default_generator.get_state().tobytes()
             result = func(*mapped(args, value), **mapped(kwargs, value))
             now = default_generator.get_state().tobytes()
             if not _tells(result, name):
                 return result
-            if autocast is not None:
+            if cast is not None:
                 target = _under(target)
             node = self._note(
                 "call_function", target, mapped(args, noted), mapped(kwargs, noted), _shown(target)
@@ -297,7 +311,7 @@ class Recorder:
         if isinstance(result, tuple) or type(result) is list:
             parts = [self._part(v, node, i) for i, v in enumerate(result)]
             if hasattr(result, "_fields"):
-                return type(result)._make(parts)  # type: ignore[attr-defined]
+                return type(result)._make(parts)  # type: ignore[union-attr, attr-defined]
             return parts if type(result) is list else tuple(parts)
         if isinstance(result, dict):
             return {k: self._part(v, node, k) for k, v in result.items()}
@@ -320,8 +334,8 @@ def _tells(result: Any, name: str) -> bool:
 
 def _under(func: Callable[..., Any]) -> Any:
     for kind in ("cpu", "cuda", "sim"):
-        if amp.is_autocast_enabled(kind):
-            return UnderAutocast(func, kind, amp.get_autocast_dtype(kind))
+        if is_autocast_enabled(kind):
+            return UnderAutocast(func, kind, get_autocast_dtype(kind))
     return func
 
 

@@ -148,7 +148,7 @@ def mapped(x: Any, fn: Callable[[Any], Any]) -> Any:
 def leaves(x: Any) -> list[Any]:
     """What `mapped` would visit."""
     found: list[Any] = []
-    mapped(x, lambda v: (found.append(v), v)[1])
+    mapped(x, found.append)
     return found
 
 

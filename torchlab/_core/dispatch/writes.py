@@ -179,6 +179,7 @@ def _result_into(op: Any, operands: Any, target: dt.dtype) -> dt.dtype:
         if (by_tensor or op.name == "bitwise_not") and target is not x.dtype:
             raise RuntimeError(f"Found dtype {target} but expected {x.dtype}") from None
         if op.name == "lerp":
+            check_cast(op, x.dtype, target)
             raise
         if op.name in ("sign", *_CLAMPS) and isinstance(x, Tensor) and x._k.dtype.is_complex:
             raise

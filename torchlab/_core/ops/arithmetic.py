@@ -284,6 +284,10 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         zero = b == 0
         # As exp(b · ln a), which at 0, infinity and NaN is not 1.
         return into(xp.where(zero, xp.exp(b * xp.log(a)), r) if zero.any() else r, out)
+    if a.dtype.kind == "f" and b.size == 1 and b.reshape(-1)[0] == 0.5:
+        # NumPy takes the root then, of which that of -infinity is none
+        r = xp.where(xp.isneginf(a), xp.inf, xp.power(a, b)) + 0  # nor is -0 one's power
+        return into(r.astype(a.dtype), out)
     return xp.power(a, b, out=out)
 
 
@@ -398,6 +402,10 @@ def _neg(xp: Any, a: Any, out: Any = None) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to"
             " invert a mask, use the `~` or `logical_not()` operator instead."
         )
+    if out is not None and not out.flags.c_contiguous:
+        # NumPy 2.4 reads the wrong elements where it negates a strided array into itself
+        out[...] = xp.negative(a)
+        return out
     return xp.negative(a, out=out)
 
 

@@ -70,6 +70,8 @@ def pow_backward_exponent(g: Any, x: Any, exponent: Any, result: Any) -> Any:
     """d(xᵉ)/de; at base 0 it is 0 for e ≥ 0."""
     if isinstance(x, Tensor):
         safe = (x == 0) & _not_negative(exponent)
+        if result._k.dtype.is_complex and not x._k.dtype.is_complex:
+            x = aten.to(x, dtype=result._k.dtype)  # the logarithm of a negative number
         return aten.where(safe, 0, g * conj_of(result * aten.log(x)))
     if x == 0:
         return aten.where(_not_negative(exponent), 0, g * result * -math.inf)

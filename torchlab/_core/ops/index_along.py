@@ -22,6 +22,7 @@ from torchlab._core.ops._places import (
     written,
     written_row_major,
 )
+from torchlab._core.ops._reduce import row_major
 from torchlab._core.ops._scatter import reduce_at
 from torchlab._core.ops.kernels import meta_like, number
 
@@ -89,7 +90,7 @@ def index_select(xp: Any, a: Any, dim: int, index: Any) -> Any:
     error = RuntimeError if a.ndim > 1 and (dim == 1 or not a.size) else IndexError  # as PyTorch
     _bounds(index, a.shape[dim], dim, "index_select", error)
     r = a.take(index, axis=dim) if a.flags.c_contiguous else a[_places(a, dim, index).key]
-    return r if r.flags.c_contiguous else r.copy(order="C")
+    return row_major(r)
 
 
 @vjp_helper

@@ -79,6 +79,12 @@ class Measurement:
     def __post_init__(self) -> None:
         self._sorted: np.ndarray | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        """What the task says of itself: `num_threads`, `label`, `stmt` …"""
+        if name == "task_spec" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task_spec, name)
+
     @property
     def times(self) -> list[float]:
         """Seconds of one run, for every block."""

@@ -16,6 +16,7 @@ __all__ = ["Colorize", "Compare"]
 _BEST, _GOOD = "\033[92m\033[1m", "\033[34m\033[1m"
 _BAD, _VERY_BAD = "\033[2m\033[91m", "\033[31m\033[1m"
 _END = "\033[0m\033[0m"
+_SAME = 100e-9  # seconds: times that close are taken for the same
 _SEPARATOR = "  |  "
 _NOTE = "(! XX%) Measurement has high variance, where XX is the IQR / median * 100."
 
@@ -58,14 +59,13 @@ class _Column:
 
 
 def _color(value: float, best: float) -> str:
-    ratio = value / best
-    if ratio <= 1.01 + 1e-9:
+    if value <= best * 1.01 or value <= best + _SAME:
         return _BEST
-    if ratio <= 1.1:
+    if value <= best * 1.1:
         return _GOOD
-    if ratio > 5:
+    if value >= best * 5:
         return _VERY_BAD
-    return _BAD if ratio > 2 else ""
+    return _BAD if value >= best * 2 else ""
 
 
 class _Table:
@@ -86,7 +86,8 @@ class _Table:
         return (m.task_spec.num_threads, m.task_spec.env or "", m.as_row_name)
 
     def _names(self) -> list[str]:
-        envs = [f"({env})" if env else "" for _, env, _ in self.rows]
+        several = len({env for _, env, _ in self.rows}) > 1  # one and the same is not told
+        envs = [f"({env})" if env and several else "" for _, env, _ in self.rows]
         width = max(2, *(len(e) for e in envs))
         names, before = [], None
         for (threads, env, name), shown in zip(self.rows, envs, strict=True):
