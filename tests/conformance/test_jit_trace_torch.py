@@ -21,7 +21,7 @@ _spec.loader.exec_module(trace_programs)
 PROGRAMS = trace_programs.PROGRAMS
 
 # PyTorch's own Python asks sizes and warns; here modules of torch.nn are noted whole.
-_IN_MODULES = ("lstm", "gru", "attention_module", "encoder_layer")
+_IN_MODULES = ("group_norm", "lstm", "gru", "attention_module", "encoder_layer")
 
 
 def _flat(x: Any) -> list[Any]:

@@ -243,6 +243,53 @@ def nested_trace(torch: Any) -> Any:
     return lambda x: inner(x) + 1
 
 
+@program(((3, 2, 4),), ((3, 7, 4),))
+def cell_loop(torch: Any) -> Any:
+    nn = torch.nn
+
+    class Cells(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTMCell(4, 5)
+
+        def forward(self, x: Any) -> Any:
+            h, c = torch.zeros(x.size(1), 5), torch.zeros(x.size(1), 5)
+            for i in range(x.size(0)):
+                h, c = self.cell(x[i], (h, c))
+            return h
+
+    return Cells()
+
+
+@program(((1, 3, 6, 6),), ((4, 3, 9, 9),))
+def group_norm(torch: Any) -> Any:
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+        nn.Linear(16, 2), nn.Softmax(1),
+    )  # fmt: skip
+
+
+_functions(
+    {
+        "narrow": lambda torch: lambda x: x.narrow(0, 0, x.size(0) - 1),
+        "least_size": lambda torch: lambda x: x[: min(x.size(0), 2)],
+        "odd_size": lambda torch: lambda x: x * 2 if x.size(0) % 2 == 1 else x,
+        "step_range": lambda torch: lambda x: torch.arange(0, x.size(0), 2),
+        "linspace": lambda torch: lambda x: torch.linspace(0, 1, steps=x.size(0)),
+        "causal_mask": lambda torch: lambda x: torch.ones(1, x.size(0), x.size(0)).tril(),
+        "rows": lambda torch: lambda x: x[torch.arange(x.size(0)), 0],
+        "layer_norm": lambda torch: lambda x: torch.nn.functional.layer_norm(x, x.shape[1:]),
+        "pool_all": lambda torch: lambda x: torch.nn.functional.avg_pool2d(x[None], x.size()),
+        "eye": lambda torch: lambda x: torch.eye(x.size(0), x.size(1)),
+        "pad_by_size": lambda torch: lambda x: torch.nn.functional.pad(x, (0, x.size(0))),
+        "complex": lambda torch: lambda x: torch.complex(x, x).real + x.size(0),
+    },
+    ((3, 4),),
+    ((5, 6),),
+)
+
+
 def _branch(x):  # type: ignore[no-untyped-def]
     if x.size(0) > 4:
         return x + 1

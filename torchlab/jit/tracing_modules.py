@@ -12,7 +12,6 @@ from torchlab.fx.graph import Graph
 from torchlab.jit._state import STATE
 from torchlab.jit.functions import ScriptFunction
 from torchlab.jit.modules import ScriptModule
-from torchlab.jit.tracing_leaves import Leaf
 from torchlab.jit.tracing_program import Program
 from torchlab.nn.module import Module
 
@@ -190,4 +189,4 @@ class _Method:
         return self._program(self.owner, args, kwargs)
 
 
-__all__ = ["Leaf", "TopLevelTracedModule", "TracedFunction", "TracedModule", "noted"]
+__all__ = ["TopLevelTracedModule", "TracedFunction", "TracedModule", "noted"]

@@ -167,7 +167,8 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
             f"{list(v._a.shape)} do not fit: (…, L, E), (…, S, E), (…, S, V) expected"
         )
     if mask is not None:
-        if is_causal and not fused_allowed():  # PyTorch's plain formula takes one of the two
+        # PyTorch's plain formula, which all but four dimensions go to, takes one of the two.
+        if is_causal and not (fused_allowed() and q._a.ndim == 4):
             raise RuntimeError(
                 "scaled_dot_product_attention: Explicit attn_mask should not be set when "
                 "is_causal=True"

@@ -430,7 +430,7 @@ def embedding_bag_torch(
         return r, wrap(bag.astype(kind)), wrap(sizes), wrap(sizes.copy())
     where = np.zeros((count, weight._a.shape[1]), kind)
     rows, of = i[kept], bag[kept]
-    row, column = np.nonzero(_first_hits(weight._a[rows] == r._a[of], of))
+    row, column = np.nonzero(_first_hits(wrap(weight._a[rows] == r._a[of]), of)._a)
     where[of[row], column] = rows[row]
     return r, wrap(bag.astype(kind)), wrap(sizes), wrap(where)
 
