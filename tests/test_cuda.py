@@ -31,7 +31,7 @@ def test_without_a_gpu_the_error_says_why_and_what_to_do(use) -> None:
         use()
 
 
-@pytest.mark.parametrize("part", ["cuda", "backends", "distributed", "onnx", "xpu", "mps"])
+@pytest.mark.parametrize("part", ["cuda", "backends", "distributed", "xpu", "mps"])
 def test_what_is_missing_is_named(part: str) -> None:
     with pytest.raises(AttributeError, match=f"torchlab.{part}.*'no_such_thing'.*torchlab"):
         getattr(torch, part).no_such_thing  # noqa: B018

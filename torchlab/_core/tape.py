@@ -338,7 +338,9 @@ def _succeed(t: Any, node: AccumulateGrad, shape: Any, k: Any) -> None:
 
 def leaf_changed(t: Any, shape: Any, k: Any, anew: bool = False) -> None:
     """Tell the node of a leaf, if it has one, that the leaf had this shape and kind until now.
-    `anew`: it gets a node that knows nothing of the older one, as PyTorch's `set_` gives it."""
+    `anew`: it gets a node that knows nothing of the older one, as PyTorch's `set_` gives it, and
+    `.data=` where the type or the device is another."""
+    anew = anew or t._k.dtype is not k.dtype or t._k.device is not k.device
     if t._a.shape == shape and t._k.c is k.c and not anew or t._v is not None:
         return
     parked = _parked.get(id(t)) if _parked else None
