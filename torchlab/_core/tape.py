@@ -609,6 +609,13 @@ def note_write(s: Storage) -> None:
     s.version += 1
 
 
+def wants_changed(s: Storage) -> None:
+    """A tensor over this storage wants gradients now, or no more: its views ask it, if it has
+    any."""
+    if getrefcount(s) > ALONE:
+        s.stale = True
+
+
 # ---- views --------------------------------------------------------------------------------------
 
 

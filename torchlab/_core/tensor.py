@@ -35,6 +35,7 @@ from torchlab._core.tape import (
     geometry,
     nobody,
     park,
+    wants_changed,
     wants_grad,
 )
 from torchlab._core.tape import _tensor_class as _tape_tensor_class
@@ -255,8 +256,9 @@ class Tensor:
                         " not allowed."
                     )
                 self._e = accumulator(self)
-                if self._s is not None and self._v is None:
-                    self._s.stale = True  # its views want gradients, too
+                s = self._s
+                if s is not None and self._v is None:
+                    wants_changed(s)
         elif e is not None and not (type(e) is AccumulateGrad and e.leaf is nobody):
             if type(e) is not AccumulateGrad:
                 raise RuntimeError(
@@ -266,8 +268,9 @@ class Tensor:
                 )
             park(self, e)  # what was recorded before gives it no gradient either
             self._e = None
-            if self._s is not None:
-                self._s.stale = True
+            s = self._s
+            if s is not None:
+                wants_changed(s)
         return self
 
     @property

@@ -34,7 +34,11 @@ def _new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> A
             "torch.tensor(...)"
         )
     if type(data) is Tensor or issubclass(type(data), Parameter):
-        return _share(cls, data).requires_grad_(requires_grad)
+        made = _share(cls, data)
+        behind = made._s.stale
+        made.requires_grad_(requires_grad)
+        made._s.stale = behind  # it has no views yet that would have to ask
+        return made
     # A subclass of Tensor stays what it is and is marked: modules register it as a parameter.
     marked = data.detach().requires_grad_(requires_grad)
     if type(marked) is not type(data):
