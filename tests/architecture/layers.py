@@ -25,7 +25,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
         "_core.dtype _core.formats _core.info _core.settings _core.threads "
         "_core.device _core.kind _core.layout _core.meta _core.structures "
         "_core.box_muller _core.generator _core.printing _core.hooks _core.refusals "
-        "_core.references"
+        "_core.references _core.grad_state"
     ),
     # 2: memory and who provides it
     _each("_core.memory _core.backends"),
