@@ -16,7 +16,10 @@ from tests.utils.data.leaks import all_end, segments
 METHODS = ("fork", "spawn", "forkserver")
 
 PROGRAM = """
-    import os, sys, time
+    import os, signal, sys, time
+    # whoever runs the tests may have switched these off (nohup, a shell's background jobs)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     import torchlab
     from torchlab.utils.data import DataLoader
 
