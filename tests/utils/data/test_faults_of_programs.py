@@ -38,8 +38,10 @@ PROGRAM = """
             persistent_workers={persistent},
         )
         batches = iter(loader)
-        first = next(batches)
-        print(*(w.process.pid for w in batches._workers), flush=True)
+        pids = [w.process.pid for w in batches._workers]
+        if {ready}:  # each worker has answered
+            first, _ = next(batches), next(batches)
+        print(*pids, flush=True)
         {end}
 
     if __name__ == "__main__":
@@ -48,11 +50,11 @@ PROGRAM = """
 BY_NAME = "torchlab.multiprocessing.set_sharing_strategy('file_system')"
 
 
-def program(tmp_path, method, end, persistent=False, strategy="pass"):
+def program(tmp_path, method, end, persistent=False, strategy="pass", ready=True):
     path = tmp_path / "program.py"
     path.write_text(
         textwrap.dedent(PROGRAM).format(
-            method=method, end=end, persistent=persistent, strategy=strategy
+            method=method, end=end, persistent=persistent, strategy=strategy, ready=ready
         )
     )
     return subprocess.Popen(
@@ -89,6 +91,18 @@ def test_the_interpreter_ends_with_a_live_iterator(tmp_path, method, persistent,
     assert error.strip().endswith(says) and error.count("Traceback") == bool(says), error
     assert len(workers) == 2 and all_end(workers)
     assert segments() <= before
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2, 0.5])
+def test_ctrl_c_while_workers_still_import_the_program(tmp_path, pause):
+    with program(tmp_path, "spawn", "list(batches)", ready=False) as process:
+        workers = workers_of(process)
+        time.sleep(pause)
+        os.killpg(process.pid, signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 130, 1)
+    assert error.count("Traceback") == 1 and error.strip().endswith("KeyboardInterrupt"), error
+    assert len(workers) == 2 and all_end(workers)
 
 
 @pytest.mark.parametrize("method", METHODS)

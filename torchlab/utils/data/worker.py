@@ -14,6 +14,7 @@ import multiprocessing
 import pickle
 import queue
 import random
+import signal
 import sys
 import threading
 import time
@@ -260,10 +261,20 @@ class _Sender:
 def work(task: Work, channel: Channel, inherited: list[Channel]) -> None:
     """A worker's life. `inherited`: ends of channels that a forked worker has of other
     processes."""
-    global _info
     for end in inherited:
         end.close()
     where = f"in DataLoader worker process {task.number}"
+    try:
+        if hasattr(signal, "pthread_sigmask"):  # blocked by whoever started this process
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        _serve(task, channel, where)
+    except (EOFError, OSError, KeyboardInterrupt):
+        pass  # the loader is gone, or about to end
+
+
+def _serve(task: Work, channel: Channel, where: str) -> None:
+    """Begin as `task` says and answer requests, until there are no more."""
+    global _info
     sender = _Sender(channel)
     fetch: Any = None
     failure = None
@@ -280,41 +291,38 @@ def work(task: Work, channel: Channel, inherited: list[Channel]) -> None:
     except Exception:
         failure = Failure(where)
     parent: Any = multiprocessing.parent_process()
-    try:
+    since = time.perf_counter()
+    first = [stretch("start", task.started, since)]
+    while channel.socket in connection.wait([channel.socket, parent.sentinel]):
+        message = channel.receive()
+        if message is None:
+            return
+        if message[0] == RESUME:
+            task.shared_seed = message[1]
+            sender.send(RESUME, None, where)
+            failure = None
+            try:
+                fetch = _Pass(task)
+            except Exception:
+                failure = Failure(where)
+            continue
+        if message[0] == STATE:
+            sender.send(STATE, failure or fetch.state(message[1]), where)
+            continue
+        number, indices, watched = message
+        told = [*first, stretch("idle", since, time.perf_counter())] if watched else None
+        first = []
+        result: Any = failure
+        if failure is None:
+            try:
+                result = fetch(indices, told)
+            except StopIteration:
+                result = Ended() if task.streams else Failure(where)
+            except Exception:
+                result = Failure(where)
+        sender.send(number, result, where, told)
+        del result
         since = time.perf_counter()
-        first = [stretch("start", task.started, since)]
-        while channel.socket in connection.wait([channel.socket, parent.sentinel]):
-            message = channel.receive()
-            if message is None:
-                return
-            if message[0] == RESUME:
-                task.shared_seed = message[1]
-                sender.send(RESUME, None, where)
-                failure = None
-                try:
-                    fetch = _Pass(task)
-                except Exception:
-                    failure = Failure(where)
-                continue
-            if message[0] == STATE:
-                sender.send(STATE, failure or fetch.state(message[1]), where)
-                continue
-            number, indices, watched = message
-            told = [*first, stretch("idle", since, time.perf_counter())] if watched else None
-            first = []
-            result: Any = failure
-            if failure is None:
-                try:
-                    result = fetch(indices, told)
-                except StopIteration:
-                    result = Ended() if task.streams else Failure(where)
-                except Exception:
-                    result = Failure(where)
-            sender.send(number, result, where, told)
-            del result
-            since = time.perf_counter()
-    except (EOFError, OSError, KeyboardInterrupt):
-        pass  # the loader is gone, or about to end
 
 
 __all__ = [

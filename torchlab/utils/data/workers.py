@@ -19,7 +19,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from typing import Any
 
 from torchlab import multiprocessing as mp
@@ -39,6 +39,24 @@ _REASONS = {
 }
 
 
+@contextlib.contextmanager
+def _interrupts_wait(method: str) -> Iterator[None]:
+    """A process that is started meanwhile hears of Ctrl-C only when its work begins: one that still
+    imports the program would print a traceback of its own.
+
+    A fork server keeps its signals as they are, since it starts other processes, too."""
+    if method == "forkserver" or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    if method == "spawn":
+        resource_tracker.ensure_running()  # its start would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker:
     """One process and the loader's end of its channel."""
 
@@ -49,7 +67,8 @@ class _Worker:
             inherited = [self.channel, *(w.channel for w in others)]
         try:
             self.process = context.Process(target=work, args=(task, theirs, inherited), daemon=True)
-            self.process.start()
+            with _interrupts_wait(context.get_start_method()):
+                self.process.start()
         except BaseException:
             self.channel.close()
             raise
