@@ -17,6 +17,7 @@ from torchlab._core import legacy as _legacy
 from torchlab._core import storages as _storages
 from torchlab._core import tensor_face as _tensor_face
 from torchlab._core.device import device, get_default_device, set_default_device
+from torchlab._core.dispatch import asking as _asking
 from torchlab._core.dispatch import registry as _registry
 from torchlab._core.dispatch import runtime as _runtime
 from torchlab._core.dtype import (
@@ -85,6 +86,7 @@ def _repr_html(self: Tensor) -> str:
 
 
 Tensor._repr_html_ = _repr_html  # type: ignore[attr-defined]
+_asking.watch_class()
 globals().update(_dtype.public_names())
 globals().update(_legacy.TYPED)
 globals().update(_storages.TYPED)

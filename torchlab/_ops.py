@@ -15,6 +15,7 @@ from torchlab._core.dispatch import arrivals, factories, modes, overload, regist
 from torchlab._core.dispatch.op import Op
 from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.ops._quantized_convolution import LIBRARY
+from torchlab._core.tape import TLS
 
 CUSTOM: dict[str, dict[str, dict[str, Op]]] = {}  # "mylib" → "sin" → {"default": Op}
 
@@ -37,7 +38,7 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        if any(not modes.is_exotic(x) for x in modes.overriding(given)):
+        if TLS.function_modes or any(not modes.is_exotic(x) for x in modes.overriding(given)):
             return modes.ask_functions(self, given, args, kwargs)
         if self._face is not None:
             return self._face(*args, **kwargs)

@@ -2,29 +2,33 @@
 
 A class with `__torch_function__` is asked when one of its instances stands where a tensor belongs,
 in operators and in the functions made of them. A mode (`TorchFunctionMode`) is asked for every
-operator that the thread calls while it is on (`torch.Tensor.add` for `x + y` and `x.add(y)`), and
-for makers such as `torch.ones`; of functions made of several operators it is told those. Reading
-attributes of plain tensors asks nobody; instances of classes with the protocol are always asked.
+public function, method and property that the thread calls while it is on (`torch.Tensor.add` for
+`x + y` and `x.add(y)`), makers such as `torch.ones` among them. How that costs nothing while no
+mode is on: Note [Functions that ask] in torchlab._core.dispatch.watching.
 
 Source: https://docs.pytorch.org/docs/2.13/torch.overrides.html
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
-from torchlab._core.dispatch import modes, registry
+from torchlab._core.dispatch import modes, python_key, registry, watching
+from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "enable_reentrant_dispatch",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -39,7 +43,38 @@ __all__ = [
 ]
 
 _ROOT = __name__.partition(".")[0]
-_SPACES = ("torch", "nn.functional", "fft", "linalg", "special")
+_SPACES = ("torch", "functional", "nn.functional", "nn.init", "linalg", "fft", "special")
+_NOT_OVERRIDABLE = {
+    "torch": """
+        arange are_deterministic_algorithms_enabled as_strided as_tensor asarray bartlett_window
+        blackman_window broadcast_shapes can_cast empty empty_permuted empty_quantized empty_strided
+        eye fill finfo from_file from_numpy frombuffer full get_default_device get_default_dtype
+        get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
+        get_num_threads get_rng_state hamming_window hann_window iinfo initial_seed
+        is_anomaly_enabled is_grad_enabled is_inference_mode_enabled is_storage is_tensor
+        is_warn_always_enabled kaiser_window linspace logspace manual_seed normal ones promote_types
+        rand rand_like randint
+        randint_like randn randn_like randperm range result_type scalar_tensor seed
+        set_default_device set_default_tensor_type set_deterministic_debug_mode
+        set_float32_matmul_precision set_flush_denormal set_grad_enabled set_num_interop_threads
+        set_num_threads set_printoptions set_rng_state set_warn_always sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        sparse_csr_tensor tensor tril_indices triu_indices typename use_deterministic_algorithms
+        vander zeros
+    """,
+    "nn.functional": """
+        assert_int_or_pair boolean_dispatch handle_torch_function hardsigmoid hardswish
+        has_torch_function has_torch_function_unary has_torch_function_variadic upsample
+        upsample_bilinear upsample_nearest
+    """,
+    "fft": "fftfreq rfftfreq",
+    "Tensor": """
+        __dir__ __hash__ __iter__ as_subclass new new_empty new_empty_strided new_full new_ones
+        new_tensor new_zeros stride to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc
+        to_sparse_csr unflatten
+    """,
+}
+"""Names of PyTorch's that its `get_overridable_functions` leaves out."""
 
 
 class TorchFunctionMode:
@@ -54,9 +89,11 @@ class TorchFunctionMode:
     def __enter__(self) -> TorchFunctionMode:
         TLS.function_modes.append(self)
         modes.SLOW.append(self)
+        watching.mode_on()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        watching.mode_off()
         modes.SLOW.remove(self)
         TLS.function_modes.pop()
 
@@ -97,7 +134,11 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     if _level.skipped:  # see `redispatch_function`
         _level.skipped = False
         return False
-    return bool(TLS.function_modes) or bool(modes.overriding(tuple(relevant_args)))
+    try:
+        given = tuple(relevant_args)
+    except TypeError:
+        raise TypeError("expected a sequence") from None
+    return bool(TLS.function_modes) or bool(modes.overriding(given, every=True))
 
 
 def has_torch_function_unary(obj: Any) -> bool:
@@ -115,7 +156,8 @@ def handle_torch_function(
 ) -> Any:
     """Ask the mode, then the classes of `relevant_args`, for the result of
     `public_api(*args, **kwargs)`. TypeError if all return NotImplemented."""
-    return modes.ask_functions(public_api, tuple(relevant_args), args, kwargs)
+    handlers = modes.overriding(tuple(relevant_args), every=True)
+    return modes.ask_functions(public_api, handlers, args, kwargs, python=True, found=handlers)
 
 
 class _Level(threading.local):
@@ -166,58 +208,61 @@ def is_tensor_like(inp: Any) -> bool:
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
+def enable_reentrant_dispatch() -> AbstractContextManager[None]:
+    """Within `__torch_dispatch__`, between `with` and its end: operators are recorded on the tape
+    as they were where the operator was called that is being handled. RuntimeError elsewhere."""
+    return python_key.reentrant()
+
+
+# ---- what can be taken over ----------------------------------------------------------------------
+
+
 def _module(space: str) -> Any:
     return importlib.import_module(_ROOT if space == "torch" else f"{_ROOT}.{space}")
 
 
-def _takes_tensor_first(face: Any) -> bool:
-    if face is None:  # the in-place form of an operator
-        return True
-    body = getattr(face, "body", None)
-    if body is None:
-        return bool(face.schema.arguments) and face.schema.arguments[0].type.base == "Tensor"
-    return body.__code__.co_argcount > 0 and body.__code__.co_varnames[0] == "self"
+def _public(space: str) -> dict[str, Any]:
+    """The functions of a name space that ask, by name."""
+    module = _module(space)
+    if space == "torch":  # (asking the module for all its names would load all of torchlab)
+        names = registry.FUNCTIONS["torch"] | {n for n in dir(module) if n.startswith("sym_")}
+    else:
+        names = {n for n in dir(module) if n[0] != "_"}
+    found = {name: getattr(module, name) for name in sorted(names) if hasattr(module, name)}
+    return {name: function for name, function in found.items() if watching.watched(function)}
 
 
 @functools.cache
-def _functions() -> tuple[dict[str, dict[str, Any]], set[Any]]:
-    """({name space: {name: function}} that ask handlers, and the set of those that do not)."""
-    asking: dict[str, dict[str, Any]] = {}
-    ignored: set[Any] = set()
-    for space in _SPACES:
-        for name in sorted(registry.FUNCTIONS.get(space, ())):
-            own = f"{space.replace('.', '_')}_{name}"
-            face = registry.SPACE_FACES.get((space, name))
-            face = face or registry.FACES.get(own if own in registry.FACES else name)
-            function = getattr(_module(space), name)
-            if _takes_tensor_first(face):
-                asking.setdefault(space, {})[name] = function
-            else:
-                ignored.add(function)
-    names = {n for n in registry.METHODS if hasattr(Tensor, n)}
-    names |= {n for n, v in vars(Tensor).items() if inspect.isfunction(v) and n not in _SILENT}
-    asking["Tensor"] = {
-        n: getattr(Tensor, n) for n in sorted(names) if n[:1] != "_" or n[:2] == "__"
-    }
-    return asking, ignored
-
-
-_SILENT = frozenset(("__new__", "__init__", "__hash__", "as_subclass", "__init_subclass__"))
+def _functions() -> dict[str, dict[str, Any]]:
+    """{name space: {name: function}} of all functions that ask."""
+    found = {space: _public(space) for space in _SPACES}
+    names = {n for n in dir(Tensor) if watching.watched(getattr(Tensor, n))}
+    found["Tensor"] = {n: getattr(Tensor, n) for n in sorted(names)}
+    return found
 
 
 @functools.cache
 def _properties() -> dict[str, Any]:
-    """The getters that ask a subclass's handler, by the property's name."""
+    """The getters that ask, by the property's name."""
     found = {n: v for n, v in vars(Tensor).items() if isinstance(v, property)}
     return {n: v.__get__ for n, v in found.items() if n[:1] != "_" or n in ("_version", "_base")}
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """{name space: its functions that `__torch_function__` can take over}."""
+    """{name space: its functions that `__torch_function__` can take over}: modules, Tensor, and the
+    properties of Tensor with their getters."""
+    ignored = get_ignored_functions()
     found: dict[Any, list[Callable[..., Any]]] = {}
-    for space, functions in _functions()[0].items():
+    for space, functions in _functions().items():
+        if space == "nn.init":
+            continue
         owner = Tensor if space == "Tensor" else _module(space)
-        found[owner] = list(functions.values())
+        found[owner] = [
+            f
+            for n, f in functions.items()
+            if f not in ignored
+            and (space == "Tensor" or not n.startswith("_") and not n.endswith("_"))
+        ]
     for getter in _properties().values():
         found[getter.__self__] = [getter]
     return found
@@ -226,11 +271,8 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """{function: one with the same parameters that returns -1}, for every function, method and
     property that a handler can take over."""
-    found: dict[Callable[..., Any], Callable[..., Any]] = {}
-    for functions in get_overridable_functions().values():
-        for function in functions:
-            found[function] = _minus_one(function)
-    return found
+    found = {f: _minus_one(f) for every in get_overridable_functions().values() for f in every}
+    return found | {f: _minus_one(f) for f in _functions()["nn.init"].values()}
 
 
 def _minus_one(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -268,34 +310,66 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     return list(TLS.function_modes)
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether the thread has a mode on."""
+    return bool(TLS.function_modes)
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes the thread has on."""
+    return len(TLS.function_modes)
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
+    """Between `with` and its end the innermost mode, which it gives, is off."""
+    mode = TLS.function_modes.pop()
+    try:
+        yield mode
+    finally:
+        TLS.function_modes.append(mode)
+
+
+def _owner(space: str) -> Any:
+    return Tensor if space == "Tensor" else _module(space)
+
+
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Public functions that `__torch_function__` cannot take over: those that take no tensor
-    first, such as `torch.zeros`."""
-    return set(_functions()[1])
+    """Public functions of which no argument's class is asked, such as `torch.zeros`: they take no
+    tensors, or no part in the protocol. A mode is asked of many of them, too."""
+    return {getattr(_owner(s), n) for s, names in _NOT_OVERRIDABLE.items() for n in names.split()}
 
 
 @functools.cache
 def _names() -> dict[Any, str]:
     found: dict[Any, str] = {}
-    for space, functions in _functions()[0].items():
+    for space, functions in _functions().items():
         prefix = "torch" if space == "torch" else f"torch.{space}"
         for name, function in functions.items():
+            # PyTorch's own choice where a function has several names
+            if space in ("functional", "nn.functional") or name == function.__name__:
+                found[function] = f"{prefix}.{name}"
             found.setdefault(function, f"{prefix}.{name}")
     for name, getter in _properties().items():
         found[getter] = f"torch.Tensor.{name}.__get__"
+    for name in _NOT_OVERRIDABLE["torch"].split():
+        found.setdefault(getattr(_module("torch"), name), f"torch.{name}")
     return found
 
 
 def resolve_name(f: Any) -> str | None:
-    """The public name of a function that a handler was given: "torch.add". None if it has none."""
+    """The public name of a function that a handler was given: "torch.add"; that of an operator
+    overload is "aten.add.Tensor". None if it has none."""
+    if isinstance(f, OpOverload) or hasattr(type(f), "overloads"):  # one, or all of a name
+        return str(f)
     return _names().get(f)
 
 
 @functools.cache
 def _methods() -> frozenset[Any]:
-    return frozenset(_functions()[0]["Tensor"].values())
+    return frozenset(_functions()["Tensor"].values())
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether it is a method of Tensor, or the getter of a property."""
-    return func in _methods() or func in _getters()
+    """Whether it is a method of Tensor, or the getter or setter of a property."""
+    return func in _methods() or getattr(func, "__name__", "") in ("__get__", "__set__")

@@ -18,7 +18,7 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
     _each(
         "_version version _core.events _core.errors _core.config _core.attention_backends "
-        "_core.pytree _core.lazy _core.forks"
+        "_core.pytree _core.lazy _core.forks _core.blocks"
     ),
     # 1: facts about tensors, without memory
     _each(

@@ -187,3 +187,24 @@ def test_saved_tensors_hooks() -> None:
     assert packed == [3.0, 3.0]
     y.backward()
     assert x.grad.item() == 8.0  # both factors came back one larger
+
+
+def test_a_backward_that_creates_a_graph_is_told() -> None:
+    torchlab.set_warn_always(True)
+    try:
+        x = torchlab.ones(1, requires_grad=True)
+        with pytest.warns(UserWarning, match="reference cycle"):
+            (x**2).backward(create_graph=True)
+    finally:
+        torchlab.set_warn_always(False)
+
+
+def test_gradients_of_leaves_that_are_gone_are_summed_too() -> None:
+    def slopes() -> torchlab.Tensor:  # its parameters die with it
+        layer = torchlab.nn.Linear(2, 8)
+        x = torchlab.rand(3, 2, requires_grad=True)
+        (g,) = grad(layer(x).sin().sum(), x, create_graph=True)
+        (g2,) = grad(g[:, 0].sum(), x, create_graph=True)
+        return g2[:, 0]
+
+    slopes().sum().backward()

@@ -73,3 +73,15 @@ def test_logcumsumexp_of_far_apart_values() -> None:
     with forward_ad.dual_level():
         y = torch.logcumsumexp(forward_ad.make_dual(x, t), 0)
         assert forward_ad.unpack_dual(y).tangent.tolist() == pytest.approx([1.0, 1.0, 3.0])
+
+
+def test_tangents_want_no_gradients_where_nothing_does() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(x, torch.ones(2, 2))
+        for y in (d.log_softmax(-1), torch.nn.functional.layer_norm(d, (2,)), torch.linalg.inv(d)):
+            tangent = forward_ad.unpack_dual(y).tangent
+            assert not tangent.requires_grad and tangent.is_leaf
+        w = x.clone().requires_grad_()
+        y = forward_ad.make_dual(w, x).log_softmax(-1)
+        assert forward_ad.unpack_dual(y).tangent.requires_grad

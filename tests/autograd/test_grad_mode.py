@@ -72,3 +72,11 @@ def test_views_made_without_recording_must_not_be_written() -> None:
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
         v.mul_(2)
     assert x.tolist() == [1.0, 1.0]
+
+
+def test_a_class_that_is_decorated_is_told() -> None:
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @no_grad()
+        class Made:
+            pass

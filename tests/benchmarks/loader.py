@@ -7,7 +7,8 @@
 
 `rate` runs the two in turn, each in a process of its own, and gives seconds, seconds of all
 processors (`user`) and batches a second. Where torchvision's compiled part is missing, give a
-module that makes it importable in TORCHVISION_SETUP.
+module that makes it importable in TORCHVISION_SETUP. Where there is no torchvision, the same data
+set and transforms in NumPy stand for it.
 """
 
 from __future__ import annotations
@@ -22,34 +23,75 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BATCHES = 24
 MEGABYTES = 20
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-def libraries(which: str) -> tuple[Any, Any]:
-    """torch and torchvision, or what stands for them."""
+def library(which: str) -> Any:
+    return importlib.import_module({"ours": "torchlab", "theirs": "torch"}[which])
+
+
+def image_data(which: str, n: int) -> Any:
+    """Noise, cropped, flipped and normalized."""
     if which == "ours":
-        return importlib.import_module("torchlab"), importlib.import_module("torchlab.vision")
-    if setup := os.environ.get("TORCHVISION_SETUP"):
-        importlib.import_module(setup)
-    return importlib.import_module("torch"), importlib.import_module("torchvision")
-
-
-def image_loader(which: str, batches: int, **arguments: Any) -> Any:
-    torch, vision = libraries(which)
+        vision = importlib.import_module("torchlab.vision")
+    else:
+        if setup := os.environ.get("TORCHVISION_SETUP"):
+            importlib.import_module(setup)
+        try:
+            vision = importlib.import_module("torchvision")
+        except ImportError:
+            return StandIn(n)
     transforms = vision.transforms
     change = transforms.Compose(
         [
             transforms.RandomCrop(224, padding=8),
             transforms.RandomHorizontalFlip(),
             transforms.ToTensor(),
-            transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+            transforms.Normalize(MEAN, STD),
         ]
     )
+    return vision.datasets.FakeData(n, (3, 224, 224), transform=change)
+
+
+class StandIn:
+    """For torchvision: what its data set and transforms do, in PyTorch and NumPy."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.torch = library("theirs")
+        self.mean, self.std = (np.array(v, np.float32).reshape(3, 1, 1) for v in (MEAN, STD))
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: int) -> tuple[Any, int]:
+        torch = self.torch
+        state = torch.get_rng_state()
+        torch.manual_seed(i)
+        noise = torch.randn(3, 224, 224)
+        label = int(torch.randint(0, 10, (1,)))
+        torch.set_rng_state(state)
+        image = np.pad(noise.mul(255).byte().numpy(), ((0, 0), (8, 8), (8, 8)))
+        y, x = (int(torch.randint(0, 17, (1,))) for _ in range(2))
+        image = image[:, y : y + 224, x : x + 224]
+        if torch.rand(1) < 0.5:
+            image = image[:, :, ::-1]
+        made = image.astype(np.float32)
+        made /= 255
+        made -= self.mean
+        made /= self.std
+        return torch.from_numpy(made), label
+
+
+def image_loader(which: str, batches: int, **arguments: Any) -> Any:
+    torch = library(which)
     data = importlib.import_module(torch.__name__ + ".utils.data")
-    dataset = vision.datasets.FakeData(32 * batches, (3, 224, 224), transform=change)
-    return data.DataLoader(dataset, 32, num_workers=2, **arguments)
+    return data.DataLoader(image_data(which, 32 * batches), 32, num_workers=2, **arguments)
 
 
 def rate(which: str) -> None:
@@ -93,28 +135,31 @@ class Timed:
 
     def __call__(self, samples: list[Any]) -> Any:
         time.sleep(0.05)  # the loader waits already
+        began = time.perf_counter()
         batch = self.collate(samples)
-        return batch, self.torch.tensor(time.perf_counter(), dtype=self.torch.float64)
+        return batch, [began, time.perf_counter()]
 
 
 def handover(which: str) -> None:
-    """From the moment at which a worker has a batch to the moment at which the loader has it."""
-    torch, _ = libraries(which)
+    """From the moment at which a worker has a batch to the moment at which the loader has it; and
+    what it takes to put the batch together."""
+    torch = library(which)
     data = importlib.import_module(torch.__name__ + ".utils.data")
     loader = data.DataLoader(
         Rows(torch), 32, num_workers=1, prefetch_factor=1, collate_fn=Timed(torch, data)
     )
-    took = []
-    for batch, made in loader:
-        took.append(time.perf_counter() - made.item())
+    took, collated = [], []
+    for batch, (began, made) in loader:
+        took.append(time.perf_counter() - made)
+        collated.append(made - began)
         assert batch.shape[0] == 32
-        del batch, made  # or the next measurement has the freeing of 20 MB in it
-    took = sorted(took[5:])
-    print(
-        f"{which:6s} {1e3 * statistics.median(took):6.2f} ms in the middle,"
-        f" {1e3 * took[0]:.2f} at best",
-        flush=True,
-    )
+        del batch  # or the next measurement has the freeing of 20 MB in it
+    print(which.ljust(6), end="")
+    for what, times in (("handed over", took), ("collated", collated)):
+        times = sorted(times[5:])
+        middle, best = 1e3 * statistics.median(times), 1e3 * times[0]
+        print(f"  {what} in {middle:.2f} ms, {best:.2f} at best", end="")
+    print(flush=True)
 
 
 def resident(pid: Any) -> int:
@@ -127,7 +172,7 @@ class Noise:
         return 32 * 1000
 
     def __getitem__(self, i: int) -> Any:
-        torch, _ = libraries("ours")
+        torch = library("ours")
         return torch.full((3, 64, 64), float(i)), i
 
 

@@ -7,8 +7,11 @@ libraries can be compared line by line.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
+
+from tests.conformance.dag_functions import Boom, rare_names
 
 # What a tensor hook gives back for the gradient it gets.
 REPLIES: dict[str, Callable[[Any], Any]] = {
@@ -20,10 +23,6 @@ REPLIES: dict[str, Callable[[Any], Any]] = {
     "wrong_shape": lambda g: g.reshape(-1)[:0],
     "number": lambda g: 1,
 }
-
-
-class Boom(Exception):
-    """What a hook raises."""
 
 
 def seen(g: Any) -> Any:
@@ -90,12 +89,14 @@ def _packing(torch: Any, log: list[Any]) -> dict[str, Any]:
     def packed(label: str, reply: str) -> Any:
         def pack(t: Any) -> Any:
             log.append(("pack", label, seen(t), t.is_leaf))
+            if reply == "boom":
+                raise Boom(label)
             return (t,) if reply == "keep" else t.detach().clone()
 
         def unpack(p: Any) -> Any:
             t = p[0] if reply == "keep" else p
             log.append(("unpack", label, seen(t)))
-            return t * 2 if reply == "double" else t
+            return 1 if reply == "number" else t * 2 if reply == "double" else t
 
         return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
@@ -247,7 +248,8 @@ def _functions(torch: Any, log: list[Any]) -> dict[str, Any]:
 def world(torch: Any) -> dict[str, Any]:
     """The names that a program starts with, and `log`."""
     log: list[Any] = []
-    return {
-        "torch": torch, "log": log, "Boom": Boom, "seen": seen, "kept": {},
+    env = {
+        "torch": torch, "log": log, "Boom": Boom, "seen": seen, "kept": {}, "copy": copy,
         **_hooks(torch, log), **_packing(torch, log), **_functions(torch, log),
     }  # fmt: skip
+    return {**env, **rare_names(torch, env, seen)}

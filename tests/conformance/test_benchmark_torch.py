@@ -88,6 +88,82 @@ def test_tables(trim: bool, color: bool | None, envs: list[Any], ratio: float) -
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("rowwise", [False, True])
+def test_colors_by_ratio(rowwise: bool) -> None:
+    ratios = [1, 1.009, 1.011, 1.09, 1.11, 1.99, 2.01, 4.99, 5.01, 50]
+    texts = []
+    for b in (ours, theirs):
+        for base in (1.0, 2e-7):  # of times that short, 100 ns more is as good
+            c = b.Compare([measured(b, [base], label="L", sub_label="a", description="d")])
+            for i, ratio in enumerate(ratios):
+                where = {"sub_label": "a", "description": f"d{i}"}
+                if not rowwise:
+                    where = {"sub_label": f"a{i}", "description": "d"}
+                c.extend_results([measured(b, [base * ratio], label="L", **where)])
+            c.colorize(rowwise)
+            texts.append(str(c))
+    assert texts[:2] == texts[2:]
+
+
+@pytest.mark.parametrize("trim", [False, True])
+def test_forms_of_tables(trim: bool) -> None:
+    cases: list[list[dict[str, Any]]] = [
+        [],
+        [{"times": [1e-3], "label": "a label that is much wider than its table"}],
+        [{"times": [1e-3]}, {"times": [2e-3], "stmt": "y"}, {"times": [3e-3], "stmt": "y"}],
+        [{"times": [1e-3], "env": "E"}, {"times": [123e-3], "description": "a wide header"}],
+        [{"times": [1.2345e-3] * 9, "sub_label": "a"}, {"times": [9.87e-6] * 9, "stmt": "b"}],
+        [{"times": [5e3], "env": "E"}, {"times": [2e-9], "env": "F"}, {"times": [3], "env": "F"}],
+        [{"times": [1e-3], "num_threads": 8}, {"times": [2e-3], "label": "M"}, {"times": [1]}],
+    ]
+    for case in cases:
+        texts = []
+        for b in (ours, theirs):
+            given = [{"description": "d", "env": "E", "label": "L", **task} for task in case]
+            c = b.Compare([measured(b, task.pop("times"), **task) for task in given])
+            if trim:
+                c.trim_significant_figures()
+            texts.append(str(c))
+        assert texts[0] == texts[1]
+
+
+class _World:
+    """A statement that takes `each` seconds, and a clock whose reading takes some, too."""
+
+    def __init__(self, each: float, reading: float) -> None:
+        self.each, self.reading, self.now, self.runs = each, reading, 0.0, 0
+        self.read: list[int] = []
+
+    def run(self) -> None:
+        self.now += self.each
+        self.runs += 1
+
+    def clock(self) -> float:
+        self.now += self.reading
+        self.read.append(self.runs)
+        return self.now
+
+
+@pytest.mark.parametrize("each", [1e-5, 3e-4, 2.5e-2, 0.7, 30.0])
+@pytest.mark.parametrize("reading", [0.0, 1.3e-6, 1e-4])
+def test_blocks(each: float, reading: float) -> None:
+    calls: list[Any] = [
+        lambda t: t.timeit(7),
+        lambda t: t.timeit(250),
+        lambda t: t.blocked_autorange(min_run_time=0.02),
+        lambda t: t.adaptive_autorange(),
+        lambda t: t.adaptive_autorange(threshold=0.0, min_run_time=0.002, max_run_time=0.05),
+        lambda t: t.adaptive_autorange(min_run_time=0.5, max_run_time=0.05),
+    ]
+    for call in calls:
+        found = []
+        for b in (ours, theirs):
+            w = _World(each, reading)
+            m = call(b.Timer("w.run()", globals={"w": w}, timer=w.clock))
+            found.append((w.read, m.number_per_run, m.raw_times))
+        assert found[0] == found[1]
+
+
 def test_helpers() -> None:
     for t in (1e-10, 1e-9, 5e-7, 1e-6, 1e-4, 1e-3, 0.5, 1, 100, 1e5):
         assert ours.select_unit(t) == theirs.select_unit(t)
@@ -112,6 +188,12 @@ def _fails(call: Any) -> str:
         lambda b: b.Timer(3),
         lambda b: b.Timer("x", setup=3),
         lambda b: b.Timer("x", language="fortran"),
+        lambda b: b.Timer("x", language="PYTHON"),
+        lambda b: b.Timer("x", language=7),
+        lambda b: b.Timer("x", global_setup="#include <vector>"),
+        lambda b: b.Timer("x", globals=3),
+        lambda b: b.Timer("x").repeat(),
+        lambda b: b.Timer("x").autorange(),
         lambda b: b.Timer("x", language="c++", globals={"x": 1}),
         lambda b: b.Compare([1]),
         lambda b: b.unit_to_english("q"),

@@ -159,3 +159,13 @@ def test_complex_numbers_are_drawn_as_pytorch_does() -> None:
         a = getattr(torch, name)(4, dtype=torch.complex64)
         b = getattr(torchlab, name)(4, dtype=torchlab.complex64)
         torch.testing.assert_close(torch.tensor(b.tolist()), a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [1, 5, 8, 15, 16, 17, 37, 1003])
+def test_ranges_to_the_bit(dtype: str, n: int) -> None:
+    for start, step in ((0.1, 0.013), (-2.7, 0.1), (0.0, 2.5), (5, -0.3), (1e5, 1e-3), (0, 3)):
+        end = start + step * (n - 0.5)
+        a = torch.arange(start, end, step, dtype=getattr(torch, dtype)).double()
+        b = torchlab.arange(start, end, step, dtype=getattr(torchlab, dtype)).double()
+        assert a.tolist() == b.tolist(), (start, step)

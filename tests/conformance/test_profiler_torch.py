@@ -183,3 +183,39 @@ def test_a_trace_has_pytorchs_keys(tmp_path: Path) -> None:
         keys.append((set(trace), kinds))
         flops.append({e.key: e.flops for e in prof.key_averages() if e.key == "aten::mm"})
     assert keys[0] == keys[1] and flops[0] == flops[1]
+
+
+def _ranges_of_optimizers(lib: Any) -> list[Any]:
+    """The optimizers' ranges, each with the names around it and how many operators are in it."""
+    profiler = importlib.import_module(f"{lib.__name__}.profiler")
+    mine = type("Mine", (lib.optim.SGD,), {"step": lambda self: super(mine, self).step()})
+    p = lib.nn.Parameter(lib.ones(3))
+    p.grad = lib.ones(3)
+    quiet = mine([p], lr=0.1)
+    quiet.step()
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as prof:
+        for kind in (lib.optim.Adam, mine, lib.optim.LBFGS):
+            o = kind([p], lr=0.1)
+            o.register_step_post_hook(lambda *_: lib.zeros(1) and None)
+            o.zero_grad(set_to_none=False)
+            if kind is lib.optim.LBFGS:
+                o.step(lambda o=o: (o.zero_grad(False), p.sum())[1])
+            else:
+                o.step()
+    found = []
+    for e in prof.events():
+        if "#" in e.name:
+            above, parent = [], e.cpu_parent
+            while parent is not None:
+                above.append(parent.name)
+                parent = parent.cpu_parent
+            inside = [c.name for c in e.cpu_children]
+            found.append((e.name, above, "aten::zeros" in inside, len(inside) > 0))
+    return found
+
+
+def test_steps_of_optimizers_are_ranges() -> None:
+    a, b = (_ranges_of_optimizers(lib) for lib in (torchlab, torch))
+    steps = [[x for x in found if "step" in x[0]] for found in (a, b)]
+    assert steps[0] == steps[1] and len(a) == len(b) >= 7
+    assert [x[:2] for x in a] == [x[:2] for x in b]

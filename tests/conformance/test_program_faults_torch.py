@@ -39,6 +39,10 @@ torch.amax(torch.zeros(1), 3, out=torch.empty(0, dtype=torch.float64))
 torch.max(torch.ones(2), 5, out=(torch.empty(0), torch.empty(0)))
 torch.mv(torch.ones(()), torch.ones(2))
 torch.ones(2, 2, 2).norm('fro', (0, 1, 5))
+torch.lerp(torch.ones(2, 3).bool(), torch.ones(2, 2).bool(), 3, out=torch.empty(0))
+torch.hypot(torch.ones(2, 3).long(), torch.ones(2, 2).long(), out=torch.empty(0))
+torch.lt(torch.ones(2, 3) * 1j, torch.ones(2, 2) * 1j, out=torch.empty(0))
+torch.clamp(torch.ones(2, 3) * 1j, torch.ones(2, 2), out=torch.empty(0))
 """
 INDICES = """
 torch.index_select(torch.ones(2, 3), 1, torch.tensor([7]))
@@ -68,6 +72,11 @@ t = torch.zeros(1).expand(3); t[torch.tensor([1])] = 2; t
 t = torch.zeros(1).expand(3); t.masked_fill_(torch.tensor([True, False, True]), 2)
 t = torch.zeros(1).expand(3); t[:] = 2; t
 torch.ones(2, dtype=torch.uint8).masked_fill(torch.tensor([True, False]), torch.tensor(-1.0))
+torch.ones(0, 0).index_fill_(0, torch.tensor([0, 0]), 0)
+torch.ones(2, 0, 3)[:, :, :0].index_fill_(1, torch.tensor([7]), 0)
+torch.ones(3).scatter_(0, torch.tensor([], dtype=torch.int64), 1j, reduce='add')
+torch.ones(3).scatter(0, torch.tensor([], dtype=torch.int64), 1e300, reduce='multiply')
+torch.ones(3).scatter_(0, torch.tensor([0]), 1j, reduce='multiply')
 """
 OUT = """
 torch.argmax(torch.ones(3, 3, requires_grad=True), 0, out=torch.empty(0, dtype=torch.int64))
@@ -105,6 +114,11 @@ torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, 5))
 torch.matmul(torch.ones(2, 3, requires_grad=True), torch.ones(1, 3, 1))
 torch.matmul(torch.ones(1, 3, 2, requires_grad=True), torch.ones(2, 2, 1))
 torch.matmul(torch.ones(3), torch.ones(4, 5, 3).mT)
+torch.bmm(torch.ones(0, 1, 2, requires_grad=True), torch.ones(0, 2, 2).byte())
+torch.bmm(torch.ones(2, 1, 0, requires_grad=True), torch.ones(2, 0, 2).byte())
+torch.bmm(torch.ones(2, 1, 0, requires_grad=True), torch.ones(2, 0, 2).double())
+torch.bmm(torch.ones(2, 1, 0).byte(), torch.ones(2, 0, 2, requires_grad=True))
+torch.matmul(torch.ones(0, 2, 2, requires_grad=True), torch.ones(3, 0, 2, 2).byte())
 """
 VALUES = """
 torch.tensor([-0.0, 1.0]).cumsum(0).signbit()
@@ -123,6 +137,20 @@ torch.angle(torch.ones(2, 3, dtype=torch.complex64).t())
 torch.lerp(torch.zeros(2).long(), torch.ones(2).long(), torch.tensor(0.5))
 torch.lerp(torch.zeros(2), torch.ones(2), 1 + 0j)
 torch.lerp(torch.zeros(2), torch.ones(2), 1j)
+torch.lerp(torch.zeros(2).half(), torch.ones(2).half(), 1 + 0j)
+torch.lerp(torch.zeros(2).half(), torch.ones(2).half(), 1j)
+torch.lerp(torch.zeros(2).bfloat16(), torch.ones(2).bfloat16(), 1e300)
+torch.lerp(torch.zeros(2), torch.ones(2), 1e300)
+torch.nn.functional.leaky_relu(torch.ones(2), 1j)
+torch.nn.functional.threshold(torch.ones(2), 1e300, 0)
+torch.logcumsumexp(torch.tensor([2.875 - 2j, 2.875 + 2j], dtype=torch.complex128), 0).imag.sign()
+torch.logcumsumexp(torch.tensor([2.875 + 2j, 2.875 - 2j], dtype=torch.complex128), 0).imag.sign()
+torch.tensor([complex('inf+nanj'), 1]).norm(2, -1, keepdim=True)
+torch.tensor([[complex('inf+nanj'), complex('nan')], [2, 3]]).norm(2, 1)
+torch.arange(12.0).reshape(3, 4)[:, 1].neg_()
+torch.sigmoid(torch.arange(12.0).reshape(3, 4)[:, 1], out=torch.zeros(3, 2)[:, 0]) > 0.75
+torch.arange(12.0).reshape(3, 4)[:, 1].sub(4).sigmoid_() > 0.5
+t = torch.arange(12.0).reshape(3, 4) - 4; t[:, 1].sigmoid_(); t[:, 1] > 0.5
 """
 GRADIENTS = """
 torch.xlogy(x, 0).tanh()

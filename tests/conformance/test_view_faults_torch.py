@@ -82,6 +82,40 @@ x = torch.ones(4); s = x.untyped_storage(); s.resize_(0); s.resize_(16); x.fill_
 x = torch.ones(4); y = x.data; x.share_memory_(); x.fill_(4); (y.is_shared(), y.tolist())
 x = torch.zeros(3); x.untyped_storage().fill_(0); x._version
 """
+# A view that gets other memory (`set_`, `.data =`) stays a view of its base.
+OTHER_MEMORY = """
+x = torch.ones(4); v = x[:2]; v.set_(torch.zeros(2)); v._base is x
+x = torch.ones(4); v = x[:2]; v.set_(); v._base is x
+x = torch.ones(4); v = x[:2]; v.set_(torch.zeros(2)); w = v[1:]; w._base is x
+x = torch.ones(4, requires_grad=True) * 1; v = x[:2]; v.set_(torch.zeros(2)); v
+x = torch.ones(4, requires_grad=True) * 1; v = x[:2]; v.set_(); x
+x = torch.ones(4, requires_grad=True) * 1; v = x[:2]; quiet("v.set_(torch.zeros(2))"); v
+x = torch.ones(4); v = x[:2]; v.set_(torch.zeros(2)); x.requires_grad_(); v.requires_grad
+x = torch.ones(4); v = x[:2]; v.set_(torch.zeros(2)); v.mul_(torch.ones(2, requires_grad=True)); x
+x = torch.ones(4); v = x[:2]; x.requires_grad_(); v.set_(torch.zeros(2))
+x = torch.ones(4, requires_grad=True) * 1; v = x[:2]; x.set_(torch.zeros(3)); v
+x = torch.ones(4, requires_grad=True) * 1; v = x[:2]; x.data = torch.zeros(3); x.add_(1); v
+x = torch.ones(4, requires_grad=True); v = x[:2]; x.data = torch.zeros(3); quiet("x.add_(1)"); v
+x = torch.ones(4, requires_grad=True); y = x * 1; v = y[1:3]; quiet("y.set_(torch.zeros(4))"); v.sum().backward(); x.grad
+x = torch.ones(1)[:-1].requires_grad_(); y = torch.stack([x, x]); torch.eq(y, 0.5, out=x); y.sum().backward(); x.grad.shape
+x = torch.ones(1)[:-1].requires_grad_(); y = torch.stack([x, x]); torch.eq(y, 0.5, out=x); (x * 1).sum().backward()
+x = torch.ones(2, 3)[:].requires_grad_(); y = x * 1; quiet("x.t_()"); y.sum().backward(); x.grad
+"""
+# `x.data` is the same memory under another version counter.
+OVERLAPS = """
+x = torch.ones(4); x[:3].add_(x.data[1:])
+x = torch.ones(4); x.data[:3].add_(x[1:])
+x = torch.ones(4); x.add_(x.data)
+x = torch.ones(4); x.data.add_(x)
+x = torch.ones(4); x[:2].add_(x.data[2:])
+x = torch.ones(4, 4); x.mul_(x.data[1:2])
+x = torch.ones(4); y = torch.ones(4); x.data = y; x[:3].add_(y[1:])
+x = torch.ones(4); y = torch.ones(4); x.set_(y); y[:3].add_(x[1:])
+x = torch.ones(()).expand(1); x.view(-1).copy_(x)
+x = torch.ones(1, 3)[:, 0]; x.view(-1).add_(x)
+x = torch.ones(1, 3); x.add_(x.view(3))
+x = torch.ones(3, 1); x.add_(x.view(1, 3).t())
+"""
 HISTORIES = """
 x = torch.ones(2, requires_grad=True); torch.lcm(torch.tensor([1, 2]), torch.tensor([1, 2]), out=x)
 x = torch.ones(2, requires_grad=True) * 1; torch.lcm(torch.tensor([1, 2]), torch.tensor([1, 2]), out=x); x
@@ -102,6 +136,12 @@ x = torch.ones(3, requires_grad=True); y = x * 2; z = y.abs(); y.detach_(); z.su
 x = torch.ones(3, requires_grad=True); quiet("v = x[:]"); w = torch.ones(3) * 2; y = v * w; w.add_(1); y.sum().backward()
 x = torch.zeros(0, dtype=torch.complex64, requires_grad=True); torch.nn.functional.silu(x)
 x = torch.tensor([1, 2]); x.masked_fill(x > 1, torch.tensor(1.5, requires_grad=True))
+x = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True); x.conj().reshape(4)
+x = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True); x.conj().t().reshape(4)
+x = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True); x.conj().flatten()
+x = torch.ones(3, requires_grad=True) * 1; x.conj_physical_(); x
+x = torch.ones(3, dtype=torch.complex64, requires_grad=True) * 1; x.conj_physical_(); x
+x = torch.ones(3); x.conj_physical_(); x._version
 """
 ERRORS = """
 torch.ones(2, dtype=torch.bool).hypot_(torch.ones(2, dtype=torch.int32))
@@ -155,7 +195,7 @@ def _lines(text: str) -> list[str]:
     return text.strip().split("\n")
 
 
-GROUPS = (BEHIND, SEVERAL, LAYOUT, LEAVES, MEMORY, HISTORIES, ERRORS)
+GROUPS = (BEHIND, SEVERAL, LAYOUT, LEAVES, MEMORY, OTHER_MEMORY, OVERLAPS, HISTORIES, ERRORS)
 
 
 @pytest.mark.parametrize("line", [line for group in GROUPS for line in _lines(group)])

@@ -174,3 +174,11 @@ def test_chunks_give_the_same() -> None:
     whole = func.vmap(lambda r: (r.sum(), r * 2), out_dims=(0, 1))(x)
     parts = func.vmap(lambda r: (r.sum(), r * 2), out_dims=(0, 1), chunk_size=2)(x)
     assert [p.tolist() for p in parts] == [w.tolist() for w in whole]
+
+
+def test_tangents_that_do_not_fit_a_linear_map() -> None:
+    _, jvp_fn = func.linearize(torchlab.sin, torchlab.ones(2))
+    with pytest.raises(RuntimeError, match="tangent:0 with shape"):
+        jvp_fn(torchlab.ones(3))
+    with pytest.raises(RuntimeError, match="tangent:0 with dtype"):
+        jvp_fn(torchlab.ones(2, dtype=torchlab.float64))

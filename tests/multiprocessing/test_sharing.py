@@ -19,6 +19,7 @@ import pytest
 
 import torchlab as torch
 import torchlab.multiprocessing as mp
+from torchlab._core import sharing
 
 METHODS = ("fork", "spawn", "forkserver")
 
@@ -57,6 +58,28 @@ def test_all_views_move_together(strategy):
     assert torch.equal(x, saved)
     address = x.data_ptr()
     assert x.share_memory_().data_ptr() == address
+
+
+def test_a_view_and_its_base_move_without_a_search(monkeypatch, strategy):
+    """Which looks through all objects of the program."""
+
+    def search(s):
+        raise AssertionError("searched")
+
+    base = torch.ones(3, 4)
+    monkeypatch.setattr(sharing, "tensors_over", search)
+    for x in (base[1:].t(), torch.arange(6.0)[2:], torch.arange(3.0)):
+        values = x.tolist()
+        assert x.share_memory_().is_shared() and x.tolist() == values
+        x.zero_()
+    assert base.is_shared() and base.tolist() == [[1] * 4, [0] * 4, [0] * 4]
+    other = torch.arange(6.0)
+    views = other[1:], other.view(2, 3)
+    with pytest.raises(AssertionError, match="searched"):
+        views[0].share_memory_()
+    monkeypatch.undo()
+    views[0].share_memory_().zero_()
+    assert views[1].is_shared() and views[1].tolist() == [[0, 0, 0]] * 2
 
 
 def test_a_tensor_alone_moves_without_a_search(strategy, monkeypatch):

@@ -130,3 +130,14 @@ def test_without_recording_the_backward_hooks_do_nothing():
     m.register_full_backward_hook(lambda *a: 1 / 0)
     with torch.no_grad():
         assert m(x()).item() == 7
+
+
+def test_outputs_that_backward_hooks_do_not_see_are_told() -> None:
+    class Both(nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"twice": x * 2}
+
+    m = Both()
+    m.register_full_backward_hook(lambda *_: None)
+    with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors but received"):
+        m(torch.ones(1, requires_grad=True))

@@ -183,3 +183,15 @@ def test_what_is_refused(make, text):
 )
 def test_repr(module, text):
     assert repr(module()) == text
+
+
+def test_a_convolution_with_another_weight() -> None:
+    class Doubled(nn.Conv1d):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self._conv_forward(x, self.weight * 2, None)
+
+    conv = Doubled(1, 1, 2, padding=1, padding_mode="reflect")
+    with torch.no_grad():
+        conv.weight.copy_(torch.tensor([[[1.0, 10.0]]]))
+    x = torch.tensor([[[1.0, 2.0, 3.0]]])
+    assert conv(x).tolist() == [[[24, 42, 64, 46]]]

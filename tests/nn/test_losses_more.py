@@ -131,3 +131,13 @@ def test_old_name():
     with pytest.warns(FutureWarning, match="NLLLoss2d"):
         loss = nn.NLLLoss2d()
     assert loss(torch.ones(1, 2, 2, 2), torch.zeros(1, 2, 2, dtype=torch.long)).item() == -1
+
+
+def test_former_arguments_of_losses_are_told() -> None:
+    x = torch.tensor([1.0, 3.0])
+    for call in (
+        lambda: nn.functional.mse_loss(x, x * 2, size_average=False),
+        lambda: nn.MSELoss(size_average=False)(x, x * 2),
+    ):
+        with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
+            assert call().item() == 10

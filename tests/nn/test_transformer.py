@@ -69,3 +69,55 @@ def test_kernels_that_are_not_there() -> None:
         with pytest.raises(RuntimeError, match="No viable backend"):
             attend(q, q, q)
     attend(q, q, q)
+
+
+def test_masks_of_two_types_are_told() -> None:
+    layer = nn.TransformerEncoderLayer(4, 1, 4, 0.0, batch_first=True)
+    x = torchlab.ones(1, 2, 4)
+    causal = nn.Transformer.generate_square_subsequent_mask(2)
+    padding = torchlab.tensor([[False, True]])
+    calls = {
+        "src_key_padding_mask and src_mask": lambda: layer(x, causal, padding),
+        "src_key_padding_mask and mask": lambda: nn.TransformerEncoder(
+            layer, 1, enable_nested_tensor=False
+        )(x, causal, padding),
+        "key_padding_mask and attn_mask": lambda: layer.self_attn(
+            x, x, x, key_padding_mask=padding, attn_mask=causal
+        ),
+    }
+    for names, call in calls.items():
+        with pytest.warns(UserWarning, match=f"mismatched {names} is deprecated"):
+            call()
+
+
+def test_biases_aligned_with_a_corner() -> None:
+    from torchlab.nn.attention import bias
+
+    lower = bias.causal_lower_right(2, 4)
+    assert repr(lower) == (
+        "tensor([[ True,  True,  True, False],\n        [ True,  True,  True,  True]])"
+    )
+    q, k = torchlab.zeros(1, 1, 2, 3), torchlab.zeros(1, 1, 4, 3)
+    v = torchlab.arange(4.0)[:, None].expand(1, 1, 4, 3)
+    attention = nn.functional.scaled_dot_product_attention
+    assert attention(q, k, v, lower)[0, 0, :, 0].tolist() == [1, 1.5]
+    assert type(attention(q, k, v, lower)) is torchlab.Tensor
+    upper = attention(q, k, v, bias.causal_upper_left(2, 4))
+    assert upper[0, 0, :, 0].tolist() == [0, 0.5]
+    with pytest.raises(ValueError, match="should not be used with causal=True"):
+        attention(q, k, v, lower, is_causal=True)
+    with pytest.raises(AssertionError, match="2D"):
+        bias.causal_upper_left(1, 2, 3)
+    with pytest.raises(AssertionError, match="CausalVariant"):
+        bias.CausalBias(1, 2, 3)
+    with pytest.warns(UserWarning, match="NaNs"):
+        bias.causal_lower_right(3, 2)
+
+
+def test_masks_that_do_not_fit() -> None:
+    q = torchlab.zeros(1, 1, 3, 4)
+    attention = nn.functional.scaled_dot_product_attention
+    with pytest.raises(RuntimeError, match=r"\[1, 1, 3, 3\] doesn't match .*\[5, 1, 3, 3\]"):
+        attention(q, q, q, torchlab.zeros(5, 1, 3, 3))
+    with pytest.raises(RuntimeError, match="must match"):
+        attention(q, q, q, torchlab.zeros(2, 3))

@@ -9,6 +9,7 @@ import pytest
 
 import torchlab as torch
 from torchlab import nn, optim
+from torchlab._core import blocks
 from torchlab.optim.optimizer import register_optimizer_step_post_hook
 
 
@@ -134,6 +135,73 @@ def test_hooks():
     assert o.state_dict()["more"] == 1
 
 
+class Outer(optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+class Beside:
+    def step(self, closure=None):
+        self.went_by = True
+        return super().step(closure)
+
+
+class Mixed(Beside, optim.SGD):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Outer, Mixed])
+def test_hooks_run_once_around_the_outermost_step(kind):
+    o = kind([parameter(1.0)], lr=0.1)
+    seen = []
+    o.register_step_pre_hook(lambda opt, args, kwargs: seen.append(hasattr(opt, "went_by")))
+    o.register_step_post_hook(lambda opt, args, kwargs: seen.append(opt.param_groups[0]["lr"]))
+    o.step()
+    assert seen == [False, 0.1]
+    assert o.param_groups[0]["params"][0].item() == pytest.approx(0.9)
+
+
+class Listening:
+    """Writes down the blocks."""
+
+    def __init__(self):
+        self.told = []
+
+    def block_begins(self, name):
+        self.told.append(name)
+        return name
+
+    def block_ends(self, token):
+        self.told.append("end of " + token)
+
+
+def test_steps_are_blocks_of_those_who_look_on():
+    o = Outer([parameter()], lr=0.1)
+    o.step()
+    look = Listening()
+    blocks.LISTENERS.append(look)
+    try:
+        o.register_step_pre_hook(lambda *_: look.told.append("hook"))
+        o.zero_grad()
+        o.step()
+        broken = optim.SGD([parameter()], lr=0.1)
+        with pytest.raises(ZeroDivisionError):
+            broken.step(lambda: 1 / 0)
+    finally:
+        blocks.LISTENERS.remove(look)
+    o.step()
+    assert look.told == [
+        "Optimizer.zero_grad#Outer.zero_grad",
+        "end of Optimizer.zero_grad#Outer.zero_grad",
+        "Optimizer.step#Outer.step",
+        "hook",
+        "end of Optimizer.step#Outer.step",
+        "Optimizer.step#SGD.step",
+        "end of Optimizer.step#SGD.step",
+        "hook",
+    ]
+
+
 def test_repr_and_pickle():
     o = optim.SGD([parameter()], lr=0.1, momentum=0.9)
     assert (
@@ -148,3 +216,10 @@ def test_repr_and_pickle():
     c = pickle.loads(pickle.dumps(o))
     (p,) = c.param_groups[0]["params"]
     assert c.state[p]["momentum_buffer"].tolist() == [1.0, 1.0]
+
+
+def test_betas_that_are_no_floats() -> None:
+    p = nn.Parameter(torch.ones(1))
+    for made in (optim.Adam, optim.AdamW):
+        with pytest.raises(ValueError, match="both floats or both Tensors"):
+            made([p], betas=(0, 0.99))

@@ -52,3 +52,14 @@ def test_what_is_refused() -> None:
         benchmark.Timer("1").repeat()
     with pytest.raises(RuntimeError, match="C\\+\\+"):
         benchmark.Timer("1", language="c++")
+
+
+def test_what_cannot_be_added_adds_nothing() -> None:
+    m = benchmark.Timer("1", label="L", description="d").timeit(2)
+    c = benchmark.Compare([m])
+    before = str(c)
+    with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
+        c.extend_results(iter([m, 3]))  # type: ignore[list-item]
+    assert str(c) == before
+    c.extend_results(x for x in [m])
+    assert str(c) == before  # one task, one cell: the times are put together

@@ -10,6 +10,7 @@ import json
 import lzma
 import pathlib
 import tarfile
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -339,3 +340,72 @@ def imagenet(folder: pathlib.Path) -> None:
         with tarfile.open(folder / name, "w:gz" if name.endswith("gz") else "w") as archive:
             for path in sorted((source / part).iterdir()):
                 archive.add(path, path.name)
+
+
+CELEBA = (("000001.jpg", 0), ("000002.jpg", 2), ("000003.jpg", 0), ("000004.jpg", 1))
+
+
+def celeba(folder: pathlib.Path, unpacked: bool = True) -> None:
+    """The tables, and the images as a folder or in their archive."""
+    names = [name for name, _ in CELEBA]
+
+    def table(name: str, rows: Any, *head: str) -> None:
+        lines = [*head, *(f"{a}  {' '.join(str(x) for x in row)}" for a, row in rows)]
+        write(folder / name, "\n".join(lines) + "\n")
+
+    attributes = " ".join(f"Attribute_{i}" for i in range(40)) + " "
+    signs = [(n, [1 if (k + i) % 3 else -1 for i in range(40)]) for k, n in enumerate(names)]
+    table("list_attr_celeba.txt", signs, "4", attributes)
+    table("identity_CelebA.txt", [(n, [2880 + k]) for k, n in enumerate(names)])
+    boxes = [(n, [95 + k, 71, 226, 313]) for k, n in enumerate(names)]
+    table("list_bbox_celeba.txt", boxes, "4", "image_id x_1 y_1 width height")
+    points = [(n, range(69 + k, 79 + k)) for k, n in enumerate(names)]
+    table("list_landmarks_align_celeba.txt", points, "4", "lefteye_x lefteye_y righteye_x")
+    table("list_eval_partition.txt", [(name, [part]) for name, part in CELEBA])
+    for name in names:
+        image(folder / "img_align_celeba" / name)
+    if not unpacked:
+        with zipfile.ZipFile(folder / "img_align_celeba.zip", "w") as archive:
+            for name in names:
+                path = folder / "img_align_celeba" / name
+                archive.write(path, f"img_align_celeba/{name}")
+                path.unlink()
+        (folder / "img_align_celeba").rmdir()
+
+
+def omniglot(folder: pathlib.Path) -> None:
+    for alphabet, characters in (("Tagalog", 2), ("Greek", 1)):
+        for c in range(1, characters + 1):
+            for k in (2, 1):
+                name = f"{c:04d}_{k:02d}.png"
+                image(folder / alphabet / f"character{c:02d}" / name, mode="L")
+
+
+KITTI = """\
+Car 0.00 1 1.85 387.63 181.54 423.81 203.12 1.67 1.87 3.69 -16.53 2.39 58.49 1.57
+DontCare -1 -1 -10 503.89 169.71 590.61 190.13 -1 -1 -1 -1000 -1000 -1000 -10
+"""
+
+
+def kitti(folder: pathlib.Path) -> None:
+    for i in range(3):
+        image(folder / "training" / "image_2" / f"{i:06d}.png")
+        write(folder / "training" / "label_2" / f"{i:06d}.txt", KITTI if i != 1 else "")
+    for i in range(2):
+        image(folder / "testing" / "image_2" / f"{i:06d}.png")
+
+
+def cityscapes(folder: pathlib.Path, mode: str = "gtFine", split: str = "train") -> None:
+    for city, n in (("bochum", 2), ("aachen", 1)):
+        for i in range(n):
+            start = f"{city}_{i:06d}_000019"
+            image(folder / "leftImg8bit" / split / city / f"{start}_leftImg8bit.png")
+            labels = folder / mode / split / city
+            numbers = np.full((5, 6), 7, np.uint16)
+            numbers[1:3], numbers[3:] = 26001, 26002
+            labels.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(numbers).save(labels / f"{start}_{mode}_instanceIds.png")
+            image(labels / f"{start}_{mode}_labelIds.png", mode="L")
+            image(labels / f"{start}_{mode}_color.png")
+            found = {"imgHeight": 5, "imgWidth": 6, "objects": [{"label": "car", "polygon": []}]}
+            write(labels / f"{start}_{mode}_polygons.json", json.dumps(found))

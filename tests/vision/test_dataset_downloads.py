@@ -128,6 +128,82 @@ def test_caltech101(tmp_path, served, pack, monkeypatch):
     assert data[2][1][0] == 1 and data[2][1][1].shape == (2, 7)
 
 
+def test_celeba(tmp_path, served, monkeypatch):
+    address, folder = served
+    files.celeba(folder, unpacked=False)
+    asked = []
+
+    def load(url, path, progress):
+        asked.append(url)
+        name = url.partition("?id=")[2].partition("&")[0]
+        load_from_server(address + name, path, progress=progress)
+
+    load_from_server = utils.hub.download_url_to_file
+    monkeypatch.setattr(utils.hub, "download_url_to_file", load)
+    known = [(name, files.md5(folder / name), name) for _, _, name in D.CelebA.file_list]
+    monkeypatch.setattr(D.CelebA, "file_list", [(a, "0" * 32, b) for a, _, b in known])
+    with pytest.raises(RuntimeError, match="corrupted"):
+        D.CelebA(tmp_path / "other", download=True)
+    monkeypatch.setattr(D.CelebA, "file_list", known)
+    data = loads_once(D.CelebA, tmp_path / "root", served, 2)
+    assert asked[0] == (
+        "https://drive.usercontent.google.com/download?id=img_align_celeba.zip&export=download"
+        "&confirm=t"
+    )
+    assert data[0][0].size == (6, 5)
+    (tmp_path / "root" / "celeba" / "img_align_celeba.zip").unlink()
+    assert len(D.CelebA(tmp_path / "root", "all")) == 4  # the images are there
+
+
+def test_omniglot(tmp_path, served, pack, monkeypatch):
+    for part in ("images_background", "images_evaluation"):
+        url, md5 = pack(lambda f, part=part: files.omniglot(f / part), part + ".zip")
+        monkeypatch.setitem(D.Omniglot.zips_md5, part, md5)
+    monkeypatch.setattr(D.Omniglot, "download_url_prefix", url.rpartition("/")[0])
+    root = tmp_path / "root"
+    assert len(D.Omniglot(root, background=False, download=True)) == 6
+    assert not (root / "omniglot-py" / "images_background").exists()
+    loads_once(D.Omniglot, tmp_path / "other", served, 6)
+
+
+def test_kitti(tmp_path, served, monkeypatch):
+    address, folder = served
+    files.kitti(tmp_path / "content")
+    for part, name in (("image_2", "image"), ("label_2", "label")):
+        with zipfile.ZipFile(folder / f"data_object_{name}_2.zip", "w") as archive:
+            for path in sorted((tmp_path / "content").glob(f"*/{part}/*")):
+                archive.write(path, path.relative_to(tmp_path / "content"))
+    monkeypatch.setattr(D.Kitti, "data_url", address)
+    loads_once(D.Kitti, tmp_path / "root", served, 3)
+    assert len(D.Kitti(tmp_path / "root", train=False, download=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "split", "names"),
+    [
+        ("fine", "test", ("leftImg8bit_trainvaltest.zip", "gtFine_trainvaltest.zip")),
+        ("coarse", "train", ("leftImg8bit_trainvaltest.zip", "gtCoarse.zip")),
+        ("coarse", "train_extra", ("leftImg8bit_trainextra.zip", "gtCoarse.zip")),
+    ],
+)
+def test_archives_of_cityscapes(tmp_path, mode, split, names):
+    """Those a user has put there are unpacked."""
+    folder = "gtFine" if mode == "fine" else "gtCoarse"
+    content, root = tmp_path / "content", tmp_path / "root"
+    files.cityscapes(content, folder, split)
+    root.mkdir()
+    for part, name in zip(("leftImg8bit", folder), names, strict=True):
+        with pytest.raises(RuntimeError, match="Dataset not found or incomplete"):
+            D.Cityscapes(root, split, mode)
+        with zipfile.ZipFile(root / name, "w") as archive:
+            for path in sorted((content / part).rglob("*")):
+                archive.write(path, path.relative_to(content))
+    assert len(D.Cityscapes(root, split, mode)) == 3
+    for name in names:
+        (root / name).unlink()
+    assert len(D.Cityscapes(root, split, mode, ["semantic", "polygon"])) == 3
+
+
 def test_emnist(tmp_path, served, pack, monkeypatch):
     url, md5 = pack(functools.partial(files.emnist, packed=True), "gzip.zip")
     monkeypatch.setattr(D.EMNIST, "url", url)

@@ -246,15 +246,129 @@ def test_in_a_loader_with_workers(tmp_path):
     [
         functools.partial(getattr(D, name), **({"split": "letters"} if name == "EMNIST" else {}))
         for name in (
-            "Caltech101", "Caltech256", "Country211", "DTD", "EMNIST", "EuroSAT", "FGVCAircraft",
-            "Flowers102", "Food101", "GTSRB", "Imagenette", "MovingMNIST", "OxfordIIITPet",
-            "QMNIST", "RenderedSST2", "STL10", "SVHN", "StanfordCars", "VOCDetection",
+            "Caltech101", "Caltech256", "CelebA", "Cityscapes", "Country211", "DTD", "EMNIST",
+            "EuroSAT", "FGVCAircraft", "Flowers102", "Food101", "GTSRB", "Imagenette", "Kitti",
+            "MovingMNIST", "Omniglot", "OxfordIIITPet", "QMNIST", "RenderedSST2", "STL10", "SVHN",
+            "StanfordCars", "VOCDetection",
         )
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said(make, tmp_path):
     with pytest.raises(RuntimeError, match="Dataset not found"):
         make(tmp_path)
+
+
+def celeba_files(folder):
+    return [
+        (number, files.md5(folder / name) if (folder / name).exists() else md5, name)
+        for number, md5, name in D.CelebA.file_list
+    ]
+
+
+def test_celeba(tmp_path, monkeypatch):
+    files.celeba(tmp_path / "celeba")
+    with pytest.raises(RuntimeError, match="Dataset not found or corrupted"):
+        D.CelebA(tmp_path)
+    monkeypatch.setattr(D.CelebA, "file_list", celeba_files(tmp_path / "celeba"))
+    data = D.CelebA(tmp_path)
+    assert data.filename == ["000001.jpg", "000003.jpg"] and len(data) == 2
+    image, attributes = data[1]
+    assert image.size == (6, 5) and attributes.dtype is tl.int64
+    assert attributes.tolist() == [int((2 + i) % 3 > 0) for i in range(40)]
+    assert data.attr_names[:2] == ["Attribute_0", "Attribute_1"]
+    assert data.attr_names[40] == "" and len(data.attr_names) == 41  # the line ends with a space
+    several = D.CelebA(tmp_path, "all", ["identity", "bbox", "landmarks"])
+    number, box, points = several[3][1]
+    assert number.shape == () and number == 2883 and box.tolist() == [98, 71, 226, 313]
+    assert points.tolist() == [*range(72, 82)] and several.landmarks_align.shape == (4, 10)
+    assert D.CelebA(tmp_path, "Valid").filename == ["000004.jpg"]
+    assert D.CelebA(tmp_path, "test", "identity", target_transform=int)[0][1] == 2881
+    assert D.CelebA(tmp_path, target_type=[], transform=lambda x: 3)[0] == (3, None)
+    with pytest.raises(RuntimeError, match="target_transform is specified but target_type is"):
+        D.CelebA(tmp_path, target_type=[], target_transform=int)
+    with pytest.raises(ValueError, match="Unknown value 'val' for argument split"):
+        D.CelebA(tmp_path, "val")
+    with pytest.raises(ValueError, match="Unknown value 'age' for argument target_type"):
+        D.CelebA(tmp_path, target_type="age")[0]
+    assert "    Target type: ['attr']\n    Split: train" in repr(data)
+
+
+def test_omniglot(tmp_path, monkeypatch):
+    folder = tmp_path / "omniglot-py"
+    files.omniglot(folder / "images_background")
+    files.write(folder / "images_background.zip", b"packed")
+    md5 = files.md5(folder / "images_background.zip")
+    monkeypatch.setitem(D.Omniglot.zips_md5, "images_background", md5)
+    data = D.Omniglot(tmp_path)
+    assert data._alphabets == ["Greek", "Tagalog"] and targets(data) == [0, 0, 1, 1, 2, 2]
+    assert data._flat_character_images[2] == ("0001_01.png", 1)
+    image, number = data[0]
+    assert (image.mode, image.size, number) == ("L", (6, 5), 0)
+    path = D.Omniglot(tmp_path, loader=str, target_transform=str)[4]
+    assert path == (str(folder / "images_background/Tagalog/character02/0002_01.png"), "2")
+    with pytest.raises(RuntimeError, match="Dataset not found or corrupted"):
+        D.Omniglot(tmp_path, background=False)
+
+
+def test_kitti(tmp_path):
+    files.kitti(tmp_path / "Kitti" / "raw")
+    data = D.Kitti(tmp_path)
+    assert len(data) == 3 and data[1][1] == []
+    image, objects = data[0]
+    assert image.size == (6, 5) and [o["type"] for o in objects] == ["Car", "DontCare"]
+    assert objects[0] == {
+        "type": "Car",
+        "truncated": 0.0,
+        "occluded": 1,
+        "alpha": 1.85,
+        "bbox": [387.63, 181.54, 423.81, 203.12],
+        "dimensions": [1.67, 1.87, 3.69],
+        "location": [-16.53, 2.39, 58.49],
+        "rotation_y": 1.57,
+    }
+    assert objects[1]["occluded"] == -1 and type(objects[1]["occluded"]) is int
+    test = D.Kitti(tmp_path, train=False, transforms=lambda x, y: (x.size, y))
+    assert list(test) == [((6, 5), None)] * 2
+    assert D.Kitti(tmp_path, target_transform=len)[2][1] == 2
+
+
+@pytest.mark.parametrize(("mode", "split"), [("fine", "val"), ("coarse", "train_extra")])
+def test_cityscapes(tmp_path, mode, split):
+    folder = "gtFine" if mode == "fine" else "gtCoarse"
+    with pytest.raises(RuntimeError, match="Dataset not found or incomplete"):
+        D.Cityscapes(tmp_path, split, mode)
+    files.cityscapes(tmp_path, folder, split)
+    kinds = ["instance", "semantic", "color", "polygon"]
+    data = D.Cityscapes(tmp_path, split, mode, kinds)
+    assert [path.rpartition("/")[2] for path in data.images] == [
+        f"{name}_000019_leftImg8bit.png"
+        for name in ("aachen_000000", "bochum_000000", "bochum_000001")
+    ]
+    image, (instances, labels, colors, polygons) = data[2]
+    assert (image.mode, labels.mode, colors.mode) == ("RGB", "L", "RGB")
+    assert np.unique(np.asarray(instances)).tolist() == [7, 26001, 26002]
+    assert polygons["imgWidth"] == 6
+    alone = D.Cityscapes(tmp_path, split, mode, "polygon", transforms=lambda x, y: (x.size, y))
+    assert alone[0] == ((6, 5), polygons)
+    assert f"    Split: {split}\n    Mode: {folder}\n    Type: ['polygon']" in repr(alone)
+    with pytest.raises(ValueError, match="Unknown value 'all' for argument split if mode is"):
+        D.Cityscapes(tmp_path, "all", mode)
+    with pytest.raises(ValueError, match="Unknown value 'depth' for argument target_type"):
+        D.Cityscapes(tmp_path, split, mode, ["color", "depth"])
+
+
+def test_classes_of_cityscapes():
+    """Some of https://github.com/mcordts/cityscapesScripts, labels.py."""
+    classes = D.Cityscapes.classes
+    assert [c.id for c in classes] == [*range(34), -1]
+    learned = [c for c in classes if c.train_id not in (255, -1)]
+    assert [c.train_id for c in learned] == [*range(19)]
+    assert all(c.ignore_in_eval == (c not in learned) for c in classes)
+    assert tuple(classes[26]) == ("car", 26, 13, "vehicle", 7, True, False, (0, 0, 142))
+    assert tuple(classes[17]) == ("pole", 17, 5, "object", 3, False, False, (153, 153, 153))
+    assert tuple(classes[5]) == ("dynamic", 5, 255, "void", 0, False, True, (111, 74, 0))
+    assert isinstance(classes[34], D.Cityscapes.CityscapesClass)
+    assert classes[34].name == "license plate" and not classes[34].has_instances
 
 
 def test_imagenet(tmp_path, monkeypatch):

@@ -74,6 +74,50 @@ def test_coco(tmp_path, monkeypatch):
     assert wrap(said)[0][1] == ["a person"]
 
 
+def test_celeba(tmp_path, monkeypatch):
+    files.celeba(tmp_path / "celeba")
+    known = [
+        (number, files.md5(path) if (path := tmp_path / "celeba" / name).exists() else md5, name)
+        for number, md5, name in D.CelebA.file_list
+    ]
+    monkeypatch.setattr(D.CelebA, "file_list", known)
+    number, boxes = wrap(D.CelebA(tmp_path, target_type=["identity", "bbox"]))[1][1]
+    assert number == 2882 and isinstance(boxes, tv_tensors.BoundingBoxes)
+    assert boxes.tolist() == [[97, 71, 97 + 226, 71 + 313]]
+    assert boxes.format is tv_tensors.BoundingBoxFormat.XYXY and boxes.canvas_size == (5, 6)
+    with pytest.raises(RuntimeError, match=r"CelebA dataset with `target_type=\['attr', 'landm"):
+        wrap(D.CelebA(tmp_path))
+
+
+def test_kitti(tmp_path):
+    files.kitti(tmp_path / "Kitti" / "raw")
+    plain = D.Kitti(tmp_path)
+    target = wrap(plain)[0][1]
+    assert sorted(target) == ["boxes", "labels"] and target["labels"].tolist() == [0, -1]
+    assert isinstance(target["boxes"], tv_tensors.BoundingBoxes)
+    assert target["boxes"].shape == (2, 4) and target["boxes"][0, 0] == np.float32(387.63)
+    empty = wrap(plain)[1][1]
+    assert empty["boxes"].shape == (0, 4) and empty["labels"].shape == (0,)
+    found = wrap(plain, "all")[2][1]
+    assert found["type"] == ["Car", "DontCare"] and found["occluded"] == [1, -1]
+    assert list(wrap(plain, ["alpha"])[0][1].values()) == [[1.85, -10.0]]
+    assert wrap(D.Kitti(tmp_path, train=False))[0][1] is None
+
+
+def test_cityscapes(tmp_path):
+    files.cityscapes(tmp_path)
+    target = wrap(D.Cityscapes(tmp_path))[0][1]
+    assert target["labels"].tolist() == [7, 26, 26]
+    masks = target["masks"]
+    assert isinstance(masks, tv_tensors.Mask) and masks.shape == (3, 1, 5, 6)
+    assert masks.sum((1, 2, 3)).tolist() == [6, 12, 12] and masks[1, 0, 1:3].all()
+    both = wrap(D.Cityscapes(tmp_path, target_type=["semantic", "instance"]))[1][1]
+    assert isinstance(both[0], tv_tensors.Mask) and both[0].shape == (1, 5, 6)
+    assert both[1]["masks"].shape == (3, 1, 5, 6)
+    with pytest.raises(RuntimeError, match=r"Cityscapes dataset with `target_type=\['polygon', "):
+        wrap(D.Cityscapes(tmp_path, target_type=["instance", "color"]))
+
+
 def test_others(tmp_path):
     files.oxford_iiit_pet(tmp_path / "oxford-iiit-pet")
     pets = wrap(D.OxfordIIITPet(tmp_path, target_types=["category", "segmentation"]))

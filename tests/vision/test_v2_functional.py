@@ -199,6 +199,19 @@ def test_gray_and_colours():
     np.testing.assert_allclose(F.adjust_hue(red, 1 / 3).flatten().numpy(), [0, 1, 0], atol=1e-6)
 
 
+def test_sharpness_leaves_a_ramp_as_it_is():
+    """It has no edges. The expected values are PyTorch's, by torchvision's formula."""
+    ramp = tl.arange(36, dtype=tl.uint8).reshape(1, 6, 6) * 3
+    for factor in (0.3, 1.3, 1.7):
+        assert tl.equal(F.adjust_sharpness(ramp, factor), ramp)
+    steps = (tl.arange(36) * 43 % 256).to(tl.uint8).reshape(1, 6, 6)
+    assert tl.equal(F.adjust_sharpness(steps, 1.3), steps)
+    edge = tl.full((1, 3, 4), 10, dtype=tl.uint8)
+    edge[:, 1, 1] = 200
+    assert F.adjust_sharpness(edge, 0.5)[0, 1].tolist() == [10, 141, 17, 10]
+    assert F.adjust_sharpness(edge, 1.6)[0, 1].tolist() == [10, 255, 0, 10]
+
+
 def test_bytes_are_resized_as_pillow_does():
     modes = F.InterpolationMode
     for mode in (modes.BILINEAR, modes.BICUBIC, modes.LANCZOS):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torchlab._core.dispatch import watching
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
@@ -192,5 +193,10 @@ def __getattr__(name: str) -> Any:
     for makes, ops in ((_unary, _UNARY), (_binary, _BINARY), (_ternary, _TERNARY)):
         if name in NAMES and op in ops:
             value = globals()[name] = makes(op, write)
+            watching.watch(value)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+for _name in _OTHERS:
+    watching.watch(globals()[f"_foreach_{_name}"])

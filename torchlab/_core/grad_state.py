@@ -22,9 +22,11 @@ class GradState(threading.local):
         np.seterr(all="ignore")  # a new thread starts with NumPy's warnings on; PyTorch has none
         self.grad = True
         self.inference = False
+        self.inference_grad = False  # whether inference mode was told to record; it never does
         self.autocast: Any = None
         self.function_modes: list[Any] = []
         self.dispatch_modes: list[Any] = []
+        self.handling: list[bool] = []  # for each call below autograd: whether it is recorded above
         self.saved_hooks: list[Any] = []
         self.subclasses_off = 0  # how often __torch_function__ of subclasses was switched off
         self.graph_task = -1  # the number of the backward that this thread runs; -1: none

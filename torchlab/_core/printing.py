@@ -144,6 +144,8 @@ def format_tensor(
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
     text = _with_suffixes(opening + body, suffixes, indent, options.linewidth)
+    if is_parameter and prefix != "tensor":
+        return f"Parameter({text})"  # of a class of the program's
     return f"Parameter containing:\n{text}" if is_parameter else text
 
 

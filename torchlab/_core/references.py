@@ -17,19 +17,20 @@ class _Lone:
         self._s = object()
 
 
-def _references(s: Any) -> int:
+def references(s: Any) -> int:
+    """How many hold a storage that the caller has in a variable, as `ALONE` counts."""
     return getrefcount(s)
 
 
 def _references_of(t: Any) -> int:
     s = t._s
-    return _references(s)
+    return references(s)
 
 
 def references_of_edge(t: Any) -> int:
     """How many hold the edge of a tensor, as `ALONE` counts."""
     e = t._e
-    return _references(e)
+    return references(e)
 
 
 # What `getrefcount` gives in a function that got the storage of a tensor without views from a
@@ -48,4 +49,4 @@ def caller() -> tuple[Any, int] | None:
     return None
 
 
-__all__ = ["ALONE", "caller", "references_of_edge"]
+__all__ = ["ALONE", "caller", "references", "references_of_edge"]

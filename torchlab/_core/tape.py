@@ -12,6 +12,7 @@ The engine that walks the tape lives in `torchlab.autograd.engine`.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from itertools import count
 from sys import getrefcount
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from torchlab._core.grad_state import NOGRAD as NOGRAD
 from torchlab._core.grad_state import OTHER_THREADS as OTHER_THREADS
 from torchlab._core.grad_state import TLS as TLS
 from torchlab._core.hooks import Hooks, hooks_of
+from torchlab._core.kind import cpu_kind
 from torchlab._core.memory.storage import Storage, Twin
 from torchlab._core.references import ALONE, caller, references_of_edge
 from torchlab._core.refusals import NORMAL, forbidden_write, modified
@@ -48,7 +50,8 @@ class Node:
     used: Any = None  # numbers of the outputs that have a gradient; None: all
     _outs: Any = None  # nodes with several outputs: a list of (shape, kind); see MultiNode
     of_lists = False  # whether an argument that it gives gradients of is a list of tensors
-    skipped = 0  # how many of `next` belong to arguments that PyTorch's node does not know
+    # Which of `next` PyTorch's node has (None: one leading nowhere); None: all. Numbers have none.
+    places: tuple[int | None, ...] | None = None
     runs_on_nothing = False  # whether `apply` is called also where no gradient came
 
     def __init__(self) -> None:
@@ -102,8 +105,14 @@ class Node:
             else (e.node, e.nr)
             if type(e) is Out
             else (e, 0)
-            for e in self.next[self.skipped :]
+            for e in self.shown(self.next)
         )
+
+    def shown(self, edges: Any) -> Any:
+        """What is there for each of `next`, as PyTorch's node has it."""
+        if self.places is None:
+            return edges
+        return tuple(None if i is None else edges[i] for i in self.places)
 
     @property
     def requires_grad(self) -> bool:
@@ -129,7 +138,14 @@ class Node:
 
 
 def _saved(slot: str) -> property:
-    return property(lambda node: unpack(getattr(node, slot), node))
+    return property(lambda node: _as_saved(unpack(getattr(node, slot), node), node))
+
+
+def _as_saved(x: Any, node: Node) -> Any:
+    """PyTorch makes tensors of numbers that its node takes for operands."""
+    if type(x) not in (bool, int, float, complex) or node.places is not None:
+        return x
+    return parts_to_tensor(np.asarray(x), None, cpu_kind(np.asarray(x)), None)
 
 
 def _raw_saved(slot: str) -> property:
@@ -310,7 +326,7 @@ def leaf_changed(t: Any, shape: Any, k: Any, anew: bool = False) -> None:
     `anew`: it gets a node that knows nothing of the older one, as PyTorch's `set_` gives it, and
     `.data=` where the type or the device is another."""
     anew = anew or t._k.dtype is not k.dtype or t._k.device is not k.device
-    if t._a.shape == shape and t._k.c is k.c and not anew or t._v is not None:
+    if t._a.shape == shape and t._k.c is k.c and not anew or t._e is NOWHERE:
         return
     parked = _parked.get(id(t)) if _parked else None
     node = t._e if parked is None else parked[1]
@@ -337,7 +353,7 @@ _parked: dict[int, tuple[Any, AccumulateGrad]] = {}
 def park(leaf: Any, node: AccumulateGrad) -> None:
     """Keep the node (and its hooks) of a leaf that wants no gradients any more."""
     at = id(leaf)
-    _parked[at] = (weakref.ref(leaf, lambda r: _parked.pop(at, None)), node)
+    _parked[at] = (weakref.ref(leaf, lambda r, nodes=_parked: nodes.pop(at, None)), node)
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
@@ -381,7 +397,17 @@ def save(t: Any) -> Any:
     e = t._e if not s.stale else edge_of(t)
     if TLS.saved_hooks:
         return Packed(t, s, e)
+    if s.stale and e is NOWHERE:
+        e = object.__new__(AccumulateGrad)
+        e.leaf = partial(_unrecorded, t._a, s, k, t._v)
     return (t._a, s, s.version, k, e)
+
+
+def _unrecorded(a: Any, s: Storage, k: Any, v: Any) -> Any:
+    """The leaf of the edge that is saved of a view that was not recorded: the view again."""
+    t = parts_to_tensor(a, s, k, NOWHERE)
+    t._v = v
+    return t
 
 
 class Packed:
@@ -442,7 +468,7 @@ class SavedTensor:
 
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
         """Let the saved value go through `pack_hook` now, and back through `unpack_hook`."""
-        found = self._value()
+        found = _as_saved(self._value(), self._node)
         if found is RELEASED:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved"
@@ -456,6 +482,8 @@ class SavedTensor:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint:"
                 " only one pair of hooks is allowed at a time."
             )
+        if isinstance(found, _tensor_class[0]):
+            found = (found._a, storage_of(found), 0, found._k, None)
         if type(found) is not tuple or len(found) != 5:
             raise RuntimeError("Calling register_hooks on a saved value that is no tensor.")
         a, s, _, k, e = found
@@ -538,7 +566,10 @@ def unpack(saved: Any, node: Node) -> Any:
         e = saved.edge
         if type(e) is int:
             e = Out(node, e) if node._outs is not None else node
-        return parts_to_tensor(t._a, storage_of(t), t._k, e)
+        r = parts_to_tensor(t._a, storage_of(t), t._k, e)
+        if e is NOWHERE:  # what a view wanted that was not recorded
+            r._e = AccumulateGrad(r)
+        return r
     if type(saved) is list:
         return [unpack(x, node) for x in saved]
     if keeper and type(saved) is keeper[0]:
@@ -659,8 +690,6 @@ def _view_edge(t: Any, unrecorded: Any) -> Any:
             if unrecorded:
                 return e
             raise RuntimeError(forbidden_write(maker_of(t), creation, True))
-        if base._s is not s:  # it has other memory now
-            return e
         node = _VIEWS_OF_ANOTHER_TYPE.get(_other_type(t, base), AsStridedBackward0)()
         node.next = (base._e,)
         node.geometry = geometry(t)
@@ -755,7 +784,7 @@ class CopySlices(Node):
     wrote; what `fn` returns for the written tensor goes back into the place it came from.
     """
 
-    __slots__ = ("fn", "view", "base")
+    __slots__ = ("fn", "view", "base", "places")
     saves = ("fn",)
 
     def apply(self, g: Any) -> Any:

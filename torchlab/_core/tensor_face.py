@@ -53,7 +53,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
     named = type(self) not in (Tensor, Parameter) and not self._level
     prefix = type(self).__name__ if named else "tensor"
-    return format_tensor(
+    text = format_tensor(
         array,
         dtype_name=str(self._k.dtype),
         device=str(self._k.device),
@@ -65,6 +65,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         shape=self._a.shape,
         tangent=repr(self.tangent) if isinstance(self, Dual) else None,
     )
+    return f"Parameter containing:\n{text}" if named and issubclass(type(self), Parameter) else text
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -102,6 +103,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
     r._v = r._g = None
     r._e = None
     memo[id(self)] = r
+    if r._s is not None and not isinstance(self, Parameter):
+        r._s.version = 1  # PyTorch's is an empty tensor that got its memory by `set_`
     if e is not None:
         r._e = AccumulateGrad(r)
     if self._g is not None:
@@ -233,6 +236,21 @@ def _data(self: Tensor) -> Tensor:
     return r
 
 
+def _set_real(self: Tensor, value: Any) -> None:
+    _write(aten.real(self), value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    _write(aten.imag(self), value)
+
+
+def _write(part: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor):
+        aten.copy_(part, value)
+    else:
+        aten.fill_(part, value)
+
+
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
@@ -253,6 +271,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if self._s is None:
         self._s = storage_of(value).twin()
     else:
+        self._s.stale = True  # its views count its writes still, and see them in their history
         self._s = exchanged(self._s, storage_of(value))
     self._a, self._k = value._a, value._k
     leaf_changed(self, shape, k)
@@ -377,11 +396,6 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
-def _no(self: Tensor) -> bool:
-    """False: there is no such device here."""
-    return False
-
-
 def _prepared(cls: type, **kwargs: Any) -> None:
     """A new subclass: one that overrides `__torch_function__` is asked for its attributes, too."""
     super(Tensor, cls).__init_subclass__(**kwargs)
@@ -414,8 +428,8 @@ def install() -> None:
     t.mT = property(_matrix_transposed)
     t.H = property(_hermitian)
     t.mH = property(_adjoint)
-    t.real = property(lambda self: aten.real(self))
-    t.imag = property(lambda self: aten.imag(self))
+    t.real = property(lambda self: aten.real(self), _set_real)
+    t.imag = property(lambda self: aten.imag(self), _set_imag)
     t.untyped_storage = storages.untyped_storage
     t.storage = storages.tensor_storage
     t.storage_type = _storage_type
@@ -423,7 +437,7 @@ def install() -> None:
     t.type = _type
     t.volatile = property(_volatile)
     for name in ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu"):
-        setattr(t, name, property(_no))
+        setattr(t, name, property(lambda self: False))  # there is no such device here
     asking.of_parameters()
     modes.NOWRAP.update((t.grad.__get__, t._base.__get__))
     _type.__name__ = "type"

@@ -17,6 +17,9 @@ from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_de
 from torchlab.autograd.api import backward, grad
 from torchlab.autograd.function import Function
 from torchlab.autograd.grad_mode import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
+)
+from torchlab.autograd.grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,

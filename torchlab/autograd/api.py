@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core.dispatch import batches, derived
+from torchlab._core.dispatch import batches, derived, watching
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.written import IN_FULL
 from torchlab._core.formats import preserve_format
 from torchlab._core.kind import Kind
+from torchlab._core.settings import warn_once
 from torchlab._core.tape import (
     ANOMALY,
     TLS,
@@ -137,6 +139,15 @@ def backward(
         if not wanted:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        warn_once(
+            "backward",
+            "Using backward() with create_graph=True will create a reference cycle between the "
+            "parameter and its gradient which can cause a memory leak. We recommend using "
+            "autograd.grad when creating the graph to avoid this. If you have to use this function,"
+            " make sure to reset the .grad fields of your parameters to None after use to break the"
+            " cycle and avoid the leak.",
+        )
     roots = _roots(tensors, grads)
     if wanted is None:
         engine.run(roots, keep=keep, create=create_graph)
@@ -293,5 +304,7 @@ def tensor_backward(
                 return
     backward((self,), (gradient,), retain_graph, create_graph, inputs=inputs)
 
+
+watching.watch(grad, layout=IN_FULL)
 
 __all__ = ["backward", "grad", "tensor_backward"]

@@ -27,6 +27,7 @@ from torchlab._core.tape import (
     AccumulateGrad,
     Node,
     Out,
+    Packed,
     next_task,
     nobody,
     unpack,
@@ -116,6 +117,7 @@ def run(
         for i, (e, g) in enumerate(roots):
             node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
             if live is not None and len(roots) > 1 and node not in live:
+                bring(Work(), node, nr, g, create)  # what does not fit is refused here, too
                 continue
             bring(work[node], node, nr, g, create)
             if work[node].waiting == 0 and last[node] == i:
@@ -152,7 +154,7 @@ def run(
                         node_hooks.accumulated(node, leaf)
                     node_hooks.after(node, (), g)
                 continue
-            asked = node if live is None or create else _for(live, node)
+            asked = node if live is None else _for(live, node)
             results: Any = anomaly.applied(_applied, asked, g) if ANOMALY else _applied(asked, g)
             if telling or LISTENING or ANOMALY or hooks is not None and hooks.post:
                 results = _seen(node, results, g, live)
@@ -169,6 +171,8 @@ def run(
                     continue
                 to, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
                 if live is not None and to not in live:
+                    if node.runs_on_nothing and r is not None:
+                        bring(Work(), to, nr, r, create, node)  # a user's must fit all the same
                     continue
                 tw = work[to]
                 if r is not None:
@@ -206,6 +210,13 @@ def _for(live: set[Node], node: Node) -> Node:
             if name != "__weakref__":
                 setattr(fewer, name, getattr(node, name))
     fewer.next = kept
+    for slot in node.saves:  # its own results lead to the node itself, not to the copy
+        saved = getattr(node, slot)
+        if type(saved) is Packed and type(saved.edge) is int:
+            return node
+        if type(saved) is tuple and len(saved) == 5 and type(saved[4]) is int:
+            e = Out(node, saved[4]) if node._outs is not None else node
+            setattr(fewer, slot, (*saved[:4], e))
     return fewer
 
 

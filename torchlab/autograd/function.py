@@ -19,6 +19,7 @@ from torchlab._core.tape import (
     NOGRAD,
     RELEASED,
     TLS,
+    AccumulateGrad,
     MultiNode,
     Node,
     Out,
@@ -296,10 +297,12 @@ class Function(FunctionCtx):
                     " output. The inputs that are modified inplace must all be outputs of the"
                     " Function."
                 )
+        for d in ctx._dirty:  # all of them, and as often as they were named, before any is refused
+            writes.wrote(d)
         creation = MULTI_OUTPUT if len(outputs) > 1 else CUSTOM
         results = [_output(ctx, o, tensors, recording, creation) for o in outputs]
         if recording:
-            _attach(ctx, results, tensors, edges)
+            _attach(ctx, results, outputs, edges)
             _keep(ctx, results)
         ctx._dirty = ctx._non_differentiable = ()  # they may lead back here
         return tuple(results) if many else results[0]
@@ -319,20 +322,21 @@ def _output(ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, cr
         return o
     mine = any(o is x for x in inputs)
     if any(o is d for d in ctx._dirty):
-        writes.wrote(o)
         if recording and mine:
+            if o._v is not None and type(edge_of(o)) is not AccumulateGrad:
+                if creation == MULTI_OUTPUT:
+                    raise RuntimeError(
+                        "If your Function modifies inplace an input that is a view of another"
+                        " Tensor, your Function cannot return more than one Tensor. This is not"
+                        " supported by the current autograd engine."
+                    )
+                o._g = None  # as PyTorch, also if the write is refused: it belonged to what was
             writes.check_tape(o, [x for x in inputs if x is not o])
-            if o._v is not None and creation == MULTI_OUTPUT:
-                raise RuntimeError(
-                    "If your Function modifies inplace an input that is a view of another Tensor,"
-                    " your Function cannot return more than one Tensor. This is not supported by"
-                    " the current autograd engine."
-                )
         return aten.detach(o) if not recording and edge_of(o) is not None else o
     if mine and not recording and edge_of(o) is not None:
         return aten.detach(o)
     if mine:
-        if any(o is x for x in ctx._non_differentiable):
+        if edge_of(o) is not None and any(o is x for x in ctx._non_differentiable):
             return aten.detach(o)
         return viewing.alias(o, creation if recording else viewing.unrecorded())
     if recording and o._v is not None and any(base_of(o) is _root(x) for x in inputs):
@@ -344,15 +348,17 @@ def _root(t: Tensor) -> Tensor:
     return t if t._v is None else base_of(t)
 
 
-def _attach(ctx: FunctionNode, results: list[Any], tensors: list[Tensor], edges: list[Any]) -> None:
+def _attach(ctx: FunctionNode, results: list[Any], outputs: Any, edges: list[Any]) -> None:
+    """The node's edges, and its results' to it. `outputs`: what forward gave for each result."""
     ctx.next = tuple(edges)
     ctx._seq = next_seq()
     ctx._outs = [(r._a.shape, r._k) if isinstance(r, Tensor) else ((), None) for r in results]
     for nr, r in enumerate(results):
         if not isinstance(r, Tensor):
             continue
-        dirty = any(r is d for d in ctx._dirty)
-        if any(r is x for x in ctx._non_differentiable) or not r._k.differentiable:
+        o = outputs[nr]
+        dirty = any(o is d for d in ctx._dirty)
+        if any(o is x for x in ctx._non_differentiable) or not r._k.differentiable:
             if not dirty:
                 r._e = None
         elif not dirty:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.dispatch.modes import SLOW
-from torchlab._core.tape import NOGRAD, TLS
+from torchlab._core.settings import warn_user
+from torchlab._core.tape import NOGRAD, TLS, storage_of
+from torchlab._core.tensor import Tensor
 
 
 def is_grad_enabled() -> bool:
-    """Whether this thread's tape records."""
-    return not NOGRAD or TLS.grad
+    """Whether this thread's tape records, or would if this were not inference mode."""
+    return not NOGRAD or TLS.grad or TLS.inference and TLS.inference_grad
 
 
 def is_inference_mode_enabled() -> bool:
@@ -25,7 +27,9 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set(on: bool) -> None:
-    if TLS.grad is not on:
+    if TLS.inference:
+        TLS.inference_grad = on
+    elif TLS.grad is not on:
         TLS.grad = on
         if on:
             NOGRAD.pop()
@@ -47,6 +51,14 @@ class _Mode:
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         again = self._again
+        if isinstance(fn, type):
+            warn_user(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+            )
         if inspect.isgeneratorfunction(fn):
 
             @functools.wraps(fn)
@@ -110,7 +122,7 @@ class enable_grad(_Mode):
         return _new(cls) if orig_func is None else _new(cls)(orig_func)
 
     def __enter__(self) -> None:
-        self._before = TLS.grad
+        self._before = is_grad_enabled()
         _set(True)
 
     def __exit__(self, *exc: object) -> None:
@@ -124,7 +136,7 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
-        self._before = TLS.grad
+        self._before = is_grad_enabled()
         _set(self.mode)
 
     def _again(self) -> Any:
@@ -226,6 +238,7 @@ class inference_mode(_Mode):
     def __exit__(self, *exc: object) -> None:
         thread = TLS.__dict__
         if self.mode and not self._inference:
+            thread["inference_grad"] = False
             SLOW.remove(self)
         thread["inference"] = self._inference
         before = self._before
@@ -235,3 +248,21 @@ class inference_mode(_Mode):
                 NOGRAD.pop()
             else:
                 NOGRAD.append(1)
+
+
+class _unsafe_preserve_version_counter(_Mode):
+    """Let writes inside not count: at the end the tensors have the versions that they came with.
+    What the tape saved of them is then taken for unchanged."""
+
+    __slots__ = ("tensors", "versions")
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+        self.versions = tuple(storage_of(t).version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        for t, version in zip(self.tensors, self.versions, strict=True):
+            storage_of(t).version = version

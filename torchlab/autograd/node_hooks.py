@@ -58,11 +58,18 @@ def after(node: Node, results: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
     if hooks is None or not hooks.post:
         return results
     given = tuple(_listed(node, g))
+    shown = node.shown(results)
     for hook in list(hooks.post.values()):
-        r = hook(results, given)
+        r = hook(shown, given)
         if r is not None:
-            results = _checked_tuple(results, r, hook)
-    return results
+            shown = _checked_tuple(shown, r, hook)
+    if node.places is None:
+        return shown
+    found = list(results)
+    for i, r in zip(node.places, shown, strict=True):
+        if i is not None:
+            found[i] = r
+    return tuple(found)
 
 
 def accumulated(node: Node, leaf: Tensor) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any
 
+from torchlab._core import blocks
 from torchlab._core.backends import cuda as _gpus
 from torchlab.autograd.profiler_events import (
     EnforceUnique,
@@ -29,7 +30,7 @@ from torchlab.autograd.profiler_nvprof import load_nvprof, parse_nvprof_trace
 from torchlab.autograd.profiler_ranges import emit_itt, emit_nvtx
 from torchlab.autograd.profiler_tables import EventList
 from torchlab.autograd.profiler_trace import events_of, trace_of, write_trace
-from torchlab.autograd.profiler_watch import COLLECTING, Collector
+from torchlab.autograd.profiler_watch import Collector
 
 
 def _device_named(use_cuda: bool, use_device: str | None) -> str | None:
@@ -276,16 +277,15 @@ class record_function(ContextDecorator):
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self._open: list[tuple[Any, Any]] = []
+        self._open: blocks.Opened = []
 
     def __enter__(self) -> record_function:
         name = self.name if self.args is None else f"{self.name}({self.args})"
-        self._open = [(p, p.block_begins(name)) for p in COLLECTING]
+        self._open = blocks.begin(name)
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        for owner, token in reversed(self._open):
-            owner.block_ends(token)
+        blocks.end(self._open)
         self._open = []
 
     def _recreate_cm(self) -> record_function:
@@ -296,8 +296,7 @@ class record_function(ContextDecorator):
         opened, self._open = self._open, []
 
         def end(done: Any) -> Any:
-            for owner, token in reversed(opened):
-                owner.block_ends(token)
+            blocks.end(opened)
             return done.value()
 
         return fut.then(end)

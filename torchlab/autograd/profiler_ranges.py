@@ -15,10 +15,11 @@ from typing import Any
 
 from torchlab._core import events
 from torchlab._core.backends import cuda as _gpus
+from torchlab._core.blocks import LISTENERS
 from torchlab._core.dispatch import python_key
 from torchlab._core.lazy import lazy
 from torchlab._core.tape import next_seq
-from torchlab.autograd.profiler_watch import COLLECTING, Inputs
+from torchlab.autograd.profiler_watch import Inputs
 
 _nvtx = lazy("cupy.cuda.nvtx")
 _itt = lazy("ittapi")
@@ -54,7 +55,7 @@ class _Ranges:
             self.ready()
             self._mode = _Mode(self)
             self._listening = events.backward_step.subscribe(self._stepped)
-            COLLECTING.append(self)
+            LISTENERS.append(self)
             python_key.on(self._mode)
         return self
 
@@ -67,7 +68,7 @@ class _Ranges:
         self.entered = False
         if self.enabled:
             python_key.off(self._mode)
-            COLLECTING.remove(self)
+            LISTENERS.remove(self)
             self._listening.close()
 
     def named(self, name: str, seq: int, args: Any) -> str:
@@ -80,7 +81,7 @@ class _Ranges:
         self.pop()
 
     def block_begins(self, name: str) -> None:
-        """A `record_function` block begins."""
+        """A block (torchlab._core.blocks) begins."""
         self.push(name)
 
     def block_ends(self, token: None) -> None:

@@ -20,13 +20,12 @@ import numpy as np
 
 from torchlab._core import events
 from torchlab._core.backends import cuda as _gpus
+from torchlab._core.blocks import LISTENERS
 from torchlab._core.dispatch import python_key
 from torchlab._core.tape import AccumulateGrad, next_seq
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.profiler_flops import flops_of
 
-# What is on and is told of blocks: collectors, and torchlab.autograd.profiler_ranges.
-COLLECTING: list[Any] = []
 MODULE_SPANS: list[Any] = []  # torchlab.profiler.modules: switches spans around nn.Module calls on
 FUNCTION, BACKWARD, USER = 0, 1, 7  # PyTorch's numbers of scopes
 
@@ -247,7 +246,7 @@ class Collector:
     def resume(self) -> None:
         """Look again, after `pause`."""
         self.paused = False
-        COLLECTING.append(self)
+        LISTENERS.append(self)
         self._open = [
             events.backward_begin.subscribe(self._backward_begins),
             events.backward_step.subscribe(self._backward_stepped),
@@ -264,7 +263,7 @@ class Collector:
     def pause(self) -> None:
         """Look at nothing until `resume`; what has been collected stays."""
         python_key.off(self._mode)
-        COLLECTING.remove(self)
+        LISTENERS.remove(self)
         for opened in self._open:
             opened.close()
         self._open = []
@@ -279,7 +278,7 @@ class Collector:
         return record
 
     def block_begins(self, name: str) -> Record:
-        """A `record_function` block begins."""
+        """A block (torchlab._core.blocks) begins."""
         record = self.begin(name, "user_annotation", USER)
         record.start = time.perf_counter_ns()
         return record
@@ -352,6 +351,6 @@ class Collector:
 
 
 __all__ = [
-    "BACKWARD", "COLLECTING", "FUNCTION", "MODULE_SPANS", "USER", "Collector", "Inputs", "Memory",
-    "Record", "c_name", "tensors_in",
+    "BACKWARD", "FUNCTION", "MODULE_SPANS", "USER", "Collector", "Inputs", "Memory", "Record",
+    "c_name", "tensors_in",
 ]  # fmt: skip

@@ -174,7 +174,8 @@ def accumulate(node: AccumulateGrad, g: Tensor, owned: bool, create: bool) -> No
             return
         if type(node.leaf) is Reshaped:  # Note [Leaves that changed] in tape
             gone = False
-            g = fit(g, *node.expects(leaf), node, None)
+        # Whoever brought the gradient had no leaf to ask what it has to look like.
+        g = fit(g, *node.expects(leaf), node, None)
     e = leaf._e
     if e is not node:
         if e is None:  # it wants no gradients any more; its hooks run

@@ -321,7 +321,7 @@ def _twice(op: Any, primals: list[Any], tangents: list[Any], result: Any) -> Any
                     t = aten.zeros_like(u)
                 elif not recorded:
                     t = aten.alias(t)
-                    t._e = None
+                    t._e = t._v = None  # behind nothing: a view would ask its base for gradients
                 made[i] = t
     if not isinstance(again_made, (list, tuple)):
         return made[0]

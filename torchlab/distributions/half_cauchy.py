@@ -10,35 +10,17 @@ from typing import Any
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.distributions import constraints
+from torchlab.distributions._half import Half
 from torchlab.distributions.cauchy import Cauchy
-from torchlab.distributions.transformed_distribution import TransformedDistribution
-from torchlab.distributions.transforms import (
-    AbsTransform,
-)
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Half):
     """|X| of X ~ Cauchy(0, scale)."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
+    _whole = Cauchy
     base_dist: Cauchy
-
-    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
-        base = Cauchy(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the distribution before its sign is dropped."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:
@@ -46,29 +28,9 @@ class HalfCauchy(TransformedDistribution):
         return aten.full(shape, math.inf, dtype=self.scale.dtype, device=self.scale.device)
 
     @property
-    def mode(self) -> Tensor:
-        return aten.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        value = aten.as_tensor(
-            value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device
-        )
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return aten.where(value >= 0, log_prob, -math.inf)
-
-    def cdf(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Tensor) -> Tensor:  # type: ignore[override]
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)
+    def _log_density(self, value: Any) -> Tensor:  # of numbers, too, where nothing is validated
+        scale = self.base_dist.scale
+        return super()._log_density(aten.as_tensor(value, dtype=scale.dtype, device=scale.device))

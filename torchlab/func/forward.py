@@ -138,12 +138,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             raise RuntimeError(
                 f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}"
             )
-        for x, t in zip(flat, given, strict=True):
-            if x.shape != t.shape or x.dtype is not t.dtype:
-                raise ValueError(
-                    f"Expected a tangent of shape {list(x.shape)} and dtype {x.dtype}, got"
-                    f" {list(t.shape)} and {t.dtype}"
-                )
+        for i, (x, t) in enumerate(zip(flat, given, strict=True)):
+            for what, of_tangent, of_primal in (
+                ("shape", t.shape, x.shape), ("device", t.device, x.device),
+                ("dtype", t.dtype, x.dtype),
+            ):  # fmt: skip
+                if of_tangent != of_primal:
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {of_tangent} in flattened pytree doesn't match "
+                        f"the {what} {of_primal} of the corresponding primal."
+                    )
         pairs = [
             (g, t) for g, t in zip(pulled, given, strict=True)
             if g is not None and edge_of(g) is not None

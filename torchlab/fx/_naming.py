@@ -12,6 +12,7 @@ import typing
 from typing import Any
 
 from torchlab._core.dispatch import registry
+from torchlab._core.dispatch.written import BUILTIN_NN, PYTHON_FUNCTIONS
 from torchlab.nn import modules as nn_modules
 
 _PACKAGE = __name__.partition(".")[0]
@@ -22,20 +23,6 @@ _BUILTIN_SPACES = {
     "fft": ("_C._fft", "fft_"),
     "special": ("_C._special", "special_"),
 }
-# Functions of nn.functional that are built-in ones, bound in `_C._nn`.
-BUILTIN_NN = {
-    n: n
-    for n in (
-        "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot",
-        "scaled_dot_product_attention", "softplus", "softshrink",
-    )
-} | {"logsigmoid": "log_sigmoid"}  # fmt: skip
-# Functions that PyTorch writes in Python, in `torch.functional`.
-PYTHON_FUNCTIONS = frozenset("""
-    atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod
-    cdist chain_matmul einsum lu norm meshgrid split stft istft tensordot unique
-    unique_consecutive unravel_index
-    """.split())  # fmt: skip
 
 
 def callable_name(fn: Any) -> str:

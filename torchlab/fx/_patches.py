@@ -3,14 +3,16 @@
 Note [Functions that do not ask]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 PyTorch's functions all ask the classes of their arguments (`__torch_function__`), so proxies see
-every call. Of torchlab's, the operators do, and the public functions whose first argument is a
-tensor. The functions of `nn.functional` that are written in Python above operators do not, nor do
-functions of sizes or of several tensors (`ones`, `einsum`). And an operator that asks hands on what
-differs from the defaults, not what was written. So all of them are replaced for the time of a trace
-by ones that make a node. Calls of functions that PyTorch has in Python are noted as PyTorch notes
-them: required arguments by position, the others by name with their defaults; those of others as
-they are written. A name that a program has imported (`from torch import cat`) is not replaced;
-there the operator asks.
+every call. torchlab's ask while a mode is on, or when the program has a class of tensors that
+overrides (Note [Functions that ask] in torchlab._core.dispatch.watching); a proxy is neither. Then
+operators ask, and public functions whose first argument is a tensor, but the functions of
+`nn.functional` that are written in Python above operators do not, nor do functions of sizes or of
+several tensors (`ones`, `einsum`). And an operator that asks hands on what differs from the
+defaults, not what was written. So all of them are replaced for the time of a trace by ones that
+make a node. Calls of functions that PyTorch has in Python are noted as PyTorch notes them: required
+arguments by position, the others by name with their defaults; those of others as they are written.
+A name that a program has imported (`from torch import cat`) is not replaced; there the operator
+asks.
 """
 
 from __future__ import annotations
@@ -25,20 +27,16 @@ from typing import Any
 from torchlab import functional as torch_functional
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.generate.source import NAMESPACE
-from torchlab.fx._naming import BUILTIN_NN, PYTHON_FUNCTIONS
+from torchlab._core.dispatch.written import (
+    CALLED_AS_WRITTEN,
+    IN_FULL,
+    PYTHON_FUNCTIONS,
+    laid_out,
+)
 from torchlab.fx.proxy import find_proxy
 from torchlab.nn import functional
 
 _PACKAGE = __name__.partition(".")[0]
-# Of nn.functional, those that PyTorch has as built-in functions: their calls are noted as written.
-_AS_WRITTEN = frozenset(BUILTIN_NN) | frozenset(
-    """
-    adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
-    native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
-    selu_ threshold_ adaptive_avg_pool2d adaptive_avg_pool3d
-    """.split()
-)
 _NO_FUNCTIONS = frozenset(
     """
     assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function
@@ -94,7 +92,7 @@ def whole_functions(patcher: Patcher) -> None:
         and not name.startswith("_")
     }
     names = (own | registry.FUNCTIONS["nn.functional"] | {*_ALIASES}) - _NO_FUNCTIONS
-    _replace(patcher, functional.__dict__, names, names - _AS_WRITTEN)
+    _replace(patcher, functional.__dict__, names, names - CALLED_AS_WRITTEN)
     package = sys.modules[_PACKAGE].__dict__
     _replace(patcher, package, registry.FUNCTIONS["torch"] | {"_assert"}, PYTHON_FUNCTIONS)
     _replace(patcher, torch_functional.__dict__, PYTHON_FUNCTIONS, PYTHON_FUNCTIONS)
@@ -146,7 +144,7 @@ class _Whole:
             return getattr(args[0], self.name)()
         target = self.target
         if self.in_full:
-            args, kwargs = _in_full(target, args, kwargs)
+            args, kwargs = laid_out(IN_FULL, _signature(target), args, kwargs)
             if self.name in _SIGNATURES and kwargs.get("return_indices") is True:
                 target = getattr(functional, f"{self.name}_with_indices").target
         return found.tracer.create_proxy("call_function", target, args, kwargs)
@@ -182,25 +180,3 @@ _SIGNATURES = {f"max_pool{d}d": inspect.signature(_pool) for d in (1, 2, 3)}
 def _signature(fn: Any) -> inspect.Signature:
     own = _SIGNATURES.get(fn.__name__) if fn.__module__ == functional.__name__ else None
     return inspect.signature(fn) if own is None else own
-
-
-def _in_full(fn: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Required arguments by position, the others by name, defaults included."""
-    try:
-        bound = _signature(fn).bind(*args, **kwargs)
-    except TypeError:
-        return args, kwargs
-    bound.apply_defaults()
-    plain: list[Any] = []
-    named: dict[str, Any] = {}
-    for p in _signature(fn).parameters.values():
-        value = bound.arguments[p.name]
-        if p.kind is p.VAR_POSITIONAL:
-            plain += value
-        elif p.kind is p.VAR_KEYWORD:
-            named.update(value)
-        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
-            plain.append(value)
-        else:
-            named[p.name] = value
-    return tuple(plain), named

@@ -32,7 +32,7 @@ from torchlab.overrides import DisableTorchFunction, TorchFunctionMode
 _MAKERS_OF_CONSTANTS = frozenset(("tensor", "as_tensor", "from_numpy", "asarray", "new_tensor"))
 _SIZES = frozenset(("numel", "nelement"))
 _SILENT = frozenset(("__repr__", "__str__", "__format__", "__hash__", "_repr", "__dir__"))
-_BACKWARD = frozenset(("tensor_backward", "register_hook", "register_post_accumulate_grad_hook"))
+_BACKWARD = frozenset(("backward", "register_hook", "register_post_accumulate_grad_hook"))
 # With a size as an operand, these compute as with any tensor; others want it as a number.
 _ARITHMETIC = frozenset(
     "add sub mul div true_divide floor_divide remainder fmod pow neg abs eq ne lt le gt ge maximum"
@@ -193,13 +193,13 @@ class Recorder:
         if name in _SIZES and isinstance(args[0], Tensor):
             return self._number(numel_of, args[0])
         if name in _BACKWARD:
-            raise self.refused(f"`{name.removeprefix('tensor_')}`")
+            raise self.refused(f"`{name}`")
         if name in _MAKERS_OF_CONSTANTS and type(args[0] if args else None) is not TracedTensor:
             return self._made_constant(func, name, args, kwargs)
         self._warn(name)
         if name in _SILENT or name == "__len__":
             return self._run(func, args, kwargs)
-        if name == "_deepcopy" or name == "__deepcopy__":
+        if name == "__deepcopy__":
             return self.call(getattr(Tensor, "clone"), args[:1], {})  # noqa: B009
         return self.record(func, args, kwargs, name)
 

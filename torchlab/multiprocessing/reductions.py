@@ -26,8 +26,8 @@ from torchlab._core.tensor import Parameter, Tensor
 __all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
 
 
-def reduce_tensor(t: Tensor) -> Any:
-    """What is sent of a tensor.
+def reduce_tensor(t: Tensor, allocate: sharing.Allocate = sharing.new_segment) -> Any:
+    """What is sent of a tensor. `allocate` gives the segment if its memory is not shared yet.
 
     RuntimeError if it has a history: autograd ends at the process.
     """
@@ -40,7 +40,7 @@ def reduce_tensor(t: Tensor) -> Any:
         )
     _warn_of_hooks(e)
     if t._k.device.type == "cpu" and not t._exotic:
-        sharing.share_tensor(t)
+        sharing.share_tensor(t, allocate)
     return t.__reduce_ex__(2)
 
 
@@ -65,6 +65,7 @@ def reduce_storage(s: Storage) -> Any:
     if not s.nbytes:
         return _empty, ()
     segment = sharing.share(s)
+    segment.keep()
     if segment.name is not None:
         segment.send()
         return rebuild_named, (segment.name, segment.nbytes)
@@ -93,9 +94,24 @@ def rebuild_descriptor(handle: Any, nbytes: int) -> Storage:
             os.close(fd)
 
 
+def open_descriptor(handle: Any, nbytes: int) -> Any:
+    """The segment whose descriptor has been sent, for the first time."""
+    fd = handle.detach()
+    try:
+        return shared.Segment(fd, nbytes)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def open_named(name: str, nbytes: int) -> Any:
+    """The segment whose name has been sent."""
+    return shared.Named.open(name, nbytes)
+
+
 def rebuild_named(name: str, nbytes: int) -> Storage:
     """The storage of a segment whose name has been sent."""
-    segment = shared.Named.open(name, nbytes)
+    segment = open_named(name, nbytes)
     return shared.arrived(segment.key, lambda: segment)
 
 

@@ -59,6 +59,11 @@ class BackwardHooks:
     def watch_outputs(self, result: Any) -> Any:
         """The result of forward behind the identity step."""
         single = not isinstance(result, tuple)
+        if single and not isinstance(result, Tensor):
+            warn_user(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}"
+            )
 
         def on_output_grads(grads: Any) -> Any:
             self.grad_outputs = _spread(grads, self.outputs, self.returned)

@@ -157,8 +157,12 @@ class Conv1d(_Conv):
     dimensions = 1
 
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """With another weight, as layers that change theirs in each call use it."""
         x, padding = self._bordered(input)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return F.conv1d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Conv):
@@ -167,8 +171,12 @@ class Conv2d(_Conv):
     dimensions = 2
 
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """With another weight, as layers that change theirs in each call use it."""
         x, padding = self._bordered(input)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return F.conv2d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_Conv):
@@ -177,8 +185,12 @@ class Conv3d(_Conv):
     dimensions = 3
 
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """With another weight, as layers that change theirs in each call use it."""
         x, padding = self._bordered(input)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return F.conv3d(x, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from torchlab._core.dispatch import registry
+from torchlab._core.dispatch import registry, watching
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.written import layout
 from torchlab._core.ops import activation as _activation
 from torchlab._core.ops import embedding as _embedding
 from torchlab._core.ops import patches as _patches
@@ -35,9 +36,10 @@ _OVERRIDES = (  # of torchlab.overrides
 
 def __getattr__(name: str) -> Any:
     try:
-        value = registry.function(name, "nn.functional")
         if name in _OWN:
-            value = _own(value)
+            value = _own(registry.function(name))
+        else:
+            value = registry.function(name, "nn.functional")
     except AttributeError:
         if name in _OVERRIDES:
             value = getattr(importlib.import_module("torchlab.overrides"), name)
@@ -53,9 +55,11 @@ def __getattr__(name: str) -> Any:
 
 def _own(fn: Any) -> Any:
     """A function of its own that does what `fn` does."""
-    made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    code = watching.code_of(fn)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, __name__
     made.__dict__.update(fn.__dict__)  # its signature, where it accepts other names, too
+    watching.watch(made, layout=layout("nn.functional", made.__name__))
     return made
 
 
@@ -383,7 +387,13 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Each sample's channels in `num_groups` groups: mean 0 and variance 1, then scaled."""
+    """Each sample's channels in `num_groups` groups: mean 0 and variance 1, then scaled.
+
+    Raises ValueError where a group has one value only.
+    """
+    size = input.shape
+    if len(size) >= 2 and num_groups > 0 and size[1] % num_groups == 0:
+        _enough_values([size[0] * size[1] // num_groups, num_groups, *size[2:]])
     return aten.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -627,3 +637,10 @@ def ctc_loss(
         reduction_number(reduction),
         zero_infinity,
     )
+
+
+# Note [Functions that ask] in torchlab._core.dispatch.watching.
+for _name, _function in list(globals().items()):
+    if _name[0] != "_" and getattr(_function, "__module__", None) == __name__:
+        if _name not in watching.UNASKED:
+            watching.watch(_function, layout=layout("nn.functional", _name))

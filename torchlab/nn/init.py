@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core.dispatch import watching
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.written import BY_NAME
 from torchlab.autograd.grad_mode import no_grad
 
 _LINEAR = frozenset(
@@ -297,3 +299,6 @@ kaiming_uniform = _old_name(kaiming_uniform_)
 kaiming_normal = _old_name(kaiming_normal_)
 orthogonal = _old_name(orthogonal_)
 sparse = _old_name(sparse_)
+
+for _function in (uniform_, normal_, constant_, kaiming_uniform_):
+    watching.watch(_function, layout=BY_NAME)  # those about which PyTorch asks

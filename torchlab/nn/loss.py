@@ -6,25 +6,11 @@ https://docs.pytorch.org/docs/2.13/nn.html#loss-functions
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from torchlab._core.ops.kernels import reduction_name
 from torchlab.nn import functional as F
 from torchlab.nn.module import Module
-
-
-def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """PyTorch's old arguments size_average and reduce, where given, decide."""
-    if size_average is None and reduce is None:
-        return reduction
-    average = True if size_average is None else size_average
-    chosen = "none" if reduce is False else "mean" if average else "sum"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' "
-        "instead.",
-        stacklevel=4,
-    )
-    return chosen
 
 
 class _Loss(Module):
@@ -32,7 +18,7 @@ class _Loss(Module):
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        self.reduction = _reduction(size_average, reduce, reduction)
+        self.reduction = reduction_name(reduction, size_average, reduce)
 
 
 class _WeightedLoss(_Loss):

@@ -5,7 +5,6 @@ Source: https://docs.pytorch.org/docs/2.13/generated/torch.nn.MultiheadAttention
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
@@ -196,15 +195,6 @@ def _turned(query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
 def needs_grad(*tensors: Any) -> bool:
     """Whether a call with these tensors would be recorded."""
     return is_grad_enabled() and any(t.requires_grad for t in tensors)
-
-
-def as_numbers(name: str, mask: Any, dtype: Any) -> Any:
-    """A mask of numbers to add: −∞ where one of booleans is true. None of None."""
-    if mask is None or mask.is_floating_point():
-        return mask
-    if mask.dtype != bool_:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    return aten.masked_fill(aten.zeros_like(mask, dtype=dtype), mask, -math.inf)
 
 
 __all__ = ["MultiheadAttention"]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops.attention_multihead import as_numbers
 from torchlab.nn import functional as F
 from torchlab.nn import init
 from torchlab.nn.containers import ModuleList
 from torchlab.nn.module import Module
-from torchlab.nn.multihead_attention import as_numbers
 from torchlab.nn.normalization import LayerNorm
 from torchlab.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
@@ -92,9 +92,9 @@ class TransformerEncoder(Module):
         if fused:
             left_out = self._left_out(src, mask, src_key_padding_mask)
         else:
-            mask = numbers
+            given, mask = mask, numbers
             src_key_padding_mask = as_numbers(
-                "src_key_padding_mask", src_key_padding_mask, src.dtype
+                "src_key_padding_mask", src_key_padding_mask, src.dtype, given, "mask"
             )
         x = src
         for layer in self.layers:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torchlab._core.ops.attention_multihead import as_numbers
 from torchlab.amp.switches import is_autocast_enabled
 from torchlab.nn import functional as F
 from torchlab.nn.activation import GELU, ReLU
 from torchlab.nn.dropout import Dropout
 from torchlab.nn.linear import Linear
 from torchlab.nn.module import Module
-from torchlab.nn.multihead_attention import MultiheadAttention, as_numbers, needs_grad
+from torchlab.nn.multihead_attention import MultiheadAttention, needs_grad
 from torchlab.nn.normalization import LayerNorm
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -81,7 +82,7 @@ class TransformerEncoderLayer(Module):
         `MultiheadAttention.forward`."""
         if not self._fused(src):
             src_key_padding_mask = as_numbers(
-                "src_key_padding_mask", src_key_padding_mask, src.dtype
+                "src_key_padding_mask", src_key_padding_mask, src.dtype, src_mask, "src_mask"
             )
             src_mask = as_numbers("src_mask", src_mask, src.dtype)
         x = src

@@ -38,8 +38,10 @@ class Elementwise(Optimizer):
     _late: ClassVar[dict[str, Any]] = {}  # options that older saved optimizers lack
 
     def _start(self, s: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
-        """Make the state of parameter `p`."""
-        raise NotImplementedError
+        """Make the state of parameter `p`: zeros, where a subclass does not say otherwise."""
+        s["step"] = counter(p, group)
+        for name in self._names(group):
+            s[name] = zeros_like(p)
 
     def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """The tensors of the state that are of the parameter's shape."""

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from torchlab._core.tensor import Tensor
-from torchlab.optim._common import check_lr, check_options, count, counter
-from torchlab.optim._elementwise import Elementwise, add_scaled, average_of_squares, zeros_like
+from torchlab.optim._common import check_lr, check_options, count
+from torchlab.optim._elementwise import Elementwise, add_scaled, average_of_squares
 
 
 class Adadelta(Elementwise):
@@ -55,11 +54,6 @@ class Adadelta(Elementwise):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def _start(self, s: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
-        s["step"] = counter(p, group)
-        s["square_avg"] = zeros_like(p)
-        s["acc_delta"] = zeros_like(p)
 
     def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")

@@ -120,8 +120,7 @@ class Adam(Optimizer):
 
 
 def _check_betas(betas: tuple[Any, Any], foreach: Any, capturable: bool) -> None:
-    tensors = [isinstance(b, Tensor) for b in betas]
-    if any(tensors) and not all(tensors):
+    if not any(all(isinstance(b, kind) for b in betas) for kind in (float, Tensor)):
         raise ValueError("betas must be either both floats or both Tensors")
     for i, beta in enumerate(betas):
         if isinstance(beta, Tensor):

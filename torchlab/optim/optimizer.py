@@ -13,6 +13,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from torchlab._core import blocks
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.hooks import HookDict
 from torchlab._core.tensor import Tensor
@@ -51,6 +52,8 @@ def register_optimizer_step_post_hook(hook: Callable[..., None]) -> RemovableHan
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with the hooks around it, and as one block to profilers that look on."""
+
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # learning-rate schedulers ask for it
@@ -59,24 +62,40 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             or self._optimizer_step_post_hooks
             or _before_step
             or _after_step
+            or blocks.LISTENERS
         ):
             return step(self, *args, **kwargs)
-        for hook in (*_before_step.values(), *self._optimizer_step_pre_hooks.values()):
-            r = hook(self, args, kwargs)
-            if r is not None:
-                if not (isinstance(r, tuple) and len(r) == 2):
-                    raise RuntimeError(
-                        f"{hook} must return None or a tuple of (new_args, new_kwargs), but got "
-                        f"{r}."
-                    )
-                args, kwargs = r
-        result = step(self, *args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(), *_after_step.values()):
-            hook(self, args, kwargs)
-        return result
+        if _overridden(type(self), hooked):
+            return step(self, *args, **kwargs)  # `super().step()`: a part of the subclass's step
+        if not blocks.LISTENERS:
+            return _hooked_step(step, self, args, kwargs)
+        with blocks.block(f"Optimizer.step#{type(self).__name__}.step"):
+            return _hooked_step(step, self, args, kwargs)
 
     hooked.hooked = True  # type: ignore[attr-defined]
     return hooked
+
+
+def _overridden(cls: type, step: Any) -> bool:
+    """Whether a base class's `step` is meant, which another has taken the place of."""
+    return cls.step is not step and any(  # type: ignore[attr-defined]
+        base.__dict__.get("step") is step for base in cls.__mro__
+    )
+
+
+def _hooked_step(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
+    for hook in (*_before_step.values(), *self._optimizer_step_pre_hooks.values()):
+        r = hook(self, args, kwargs)
+        if r is not None:
+            if not (isinstance(r, tuple) and len(r) == 2):
+                raise RuntimeError(
+                    f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {r}."
+                )
+            args, kwargs = r
+    result = step(self, *args, **kwargs)
+    for hook in (*self._optimizer_step_post_hooks.values(), *_after_step.values()):
+        hook(self, args, kwargs)
+    return result
 
 
 class Optimizer:
@@ -89,8 +108,8 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        step = cls.__dict__.get("step")
-        if step is not None and not getattr(step, "hooked", False):
+        step = cls.step  # of the class, or of one beside it that is no Optimizer
+        if step is not Optimizer.step and not getattr(step, "hooked", False):
             cls.step = _with_hooks(step)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
@@ -183,6 +202,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
+        if blocks.LISTENERS:
+            with blocks.block(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+                self._forget_gradients(set_to_none)
+        else:
+            self._forget_gradients(set_to_none)
+
+    def _forget_gradients(self, set_to_none: bool) -> None:
         if set_to_none:
             for group in self.param_groups:
                 for p in group["params"]:

@@ -10,15 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from torchlab._core.tensor import Tensor
-from torchlab.optim._common import check_betas, check_lr, check_options, count, counter
-from torchlab.optim._elementwise import (
-    Elementwise,
-    add_scaled,
-    average,
-    average_of_squares,
-    zeros_like,
-)
+from torchlab.optim._common import check_betas, check_lr, check_options, count
+from torchlab.optim._elementwise import Elementwise, add_scaled, average, average_of_squares
 
 
 class RAdam(Elementwise):
@@ -67,11 +60,6 @@ class RAdam(Elementwise):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def _start(self, s: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
-        s["step"] = counter(p, group)
-        s["exp_avg"] = zeros_like(p)
-        s["exp_avg_sq"] = zeros_like(p)
 
     def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")

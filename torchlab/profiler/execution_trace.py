@@ -19,12 +19,12 @@ from itertools import count
 from typing import Any
 
 from torchlab._core import events
+from torchlab._core.blocks import LISTENERS
 from torchlab._core.dispatch import python_key
 from torchlab._core.tape import AccumulateGrad, next_seq
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.profiler_watch import (
     BACKWARD,
-    COLLECTING,
     FUNCTION,
     USER,
     c_name,
@@ -131,7 +131,7 @@ class ExecutionTraceObserver:
         """Begin to look."""
         if self._registered and not self._running:
             self._running = True
-            COLLECTING.append(self)
+            LISTENERS.append(self)
             self._listening = [
                 events.backward_begin.subscribe(self._backward_begins),
                 events.backward_step.subscribe(self._backward_stepped),
@@ -143,7 +143,7 @@ class ExecutionTraceObserver:
         """Stop looking; `start` goes on in the same file."""
         if self._running:
             python_key.off(self)
-            COLLECTING.remove(self)
+            LISTENERS.remove(self)
             for opened in self._listening:
                 opened.close()
             self._running = False
@@ -227,7 +227,7 @@ class ExecutionTraceObserver:
         return result
 
     def block_begins(self, name: str) -> tuple[int, int, str]:
-        """A `record_function` block begins."""
+        """A block (torchlab._core.blocks) begins."""
         return (*self._open(), name)
 
     def block_ends(self, token: tuple[int, int, str]) -> None:

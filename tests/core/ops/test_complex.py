@@ -126,3 +126,35 @@ def test_other_devices() -> None:
     assert c.cpu()[0].tolist() == [1 - 1j, 3 + 2j]
     m = tl.empty(2, 3, dtype=tl.complex64, device="meta").mH
     assert m.is_conj() and m.stride() == (1, 3) and (m * 2).shape == (3, 2) and m.imag.is_neg()
+
+
+def test_parts_are_written() -> None:
+    z = tl.zeros(2, dtype=tl.complex64)
+    z.real = tl.tensor([1.0, 2.0])
+    z.imag = 3
+    assert z.tolist() == [1 + 3j, 2 + 3j]
+    x = tl.ones(2)
+    x.real = tl.tensor(4.0)
+    assert x.tolist() == [4, 4]
+    with pytest.raises(RuntimeError, match="non-complex dtypes"):
+        x.imag = 1
+    w = tl.ones(2, dtype=tl.complex64, requires_grad=True) * 1
+    part = tl.tensor([5.0, 6.0], requires_grad=True)
+    w.imag = part
+    w.imag.sum().backward()
+    assert part.grad.tolist() == [1, 1]
+
+
+def test_a_real_number_of_a_complex_one() -> None:
+    assert float(tl.tensor(2 + 0j)) == 2 and int(tl.tensor(2.5 + 0j)) == 2
+    with pytest.raises(RuntimeError, match="without overflow"):
+        float(tl.tensor(2 + 1j))
+
+
+def test_an_imaginary_part_that_is_lost_is_told() -> None:
+    tl.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="discards the imaginary part"):
+            assert tl.tensor([1 + 2j]).float().tolist() == [1]
+    finally:
+        tl.set_warn_always(False)

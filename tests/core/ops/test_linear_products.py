@@ -134,3 +134,31 @@ def test_renorm_scales_long_slices_only():
     np.testing.assert_allclose(r.numpy(), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
     with pytest.raises(RuntimeError, match="maxnorm"):
         tl.renorm(x, 2, 0, -1.0)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (1, 5), (3, 1), (3, 5)])
+def test_addbmm_in_place_grows(shape):
+    """The target gets the size of the result, as PyTorch's."""
+    a, b = tl.tensor(A), tl.tensor(B)
+    c = tl.tensor(RNG.standard_normal(shape))
+    expected = c.numpy() + (A @ B).sum(0)
+    assert c.addbmm_(a, b) is c
+    assert c.shape == (3, 5) and c.stride() == (5, 1)
+    np.testing.assert_allclose(c.numpy(), expected)
+
+
+def test_addbmm_in_place_grows_with_its_history():
+    a, b = tl.ones(2, 3, 4), tl.ones(2, 4, 5)
+    w = tl.ones(1, 1, requires_grad=True)
+    r = (w * 2).addbmm_(a, b)
+    assert r.grad_fn.name() == "AddbmmBackward0"
+    r.sum().backward()
+    assert w.grad.tolist() == [[30.0]]
+    base = tl.ones(20)
+    base[:1].view(1, 1).addbmm_(a, b)  # PyTorch grows a view over its neighbours
+    assert base.tolist() == [9.0] * 15 + [1.0] * 5
+    c = tl.ones(4, 4)
+    with pytest.raises(RuntimeError, match="expanded size"):
+        c.addbmm_(a, b)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        tl.from_numpy(np.ones((1, 1), np.float32)).addbmm_(a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
@@ -89,8 +90,8 @@ def test_a_mode_is_told_all_sizes() -> None:
             return func(*args, **(kwargs or {}))
 
     with Seen() as mode:
-        assert torchlab.zeros(2, 3).shape == (2, 3)
-        assert torchlab.logspace(0, 1, 3).shape == (3,)
+        made = torchlab.zeros(2, 3), torchlab.logspace(0, 1, 3)
+    assert [t.shape for t in made] == [(2, 3), (3,)]
     assert mode.calls == [(2, 3), (0, 1, 3)]
 
 
@@ -99,3 +100,30 @@ def test_numbers_that_a_type_cannot_hold() -> None:
         torchlab.randint(0, 300, (2,), dtype=torchlab.uint8)
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         torchlab.rand(2, dtype=torchlab.int64)
+
+
+def test_more_memory_than_there_is() -> None:
+    n = 1 << 50
+    for make in (torchlab.empty, torchlab.zeros, torchlab.ones, torchlab.randn, torchlab.arange):
+        with pytest.raises(RuntimeError, match="tried to allocate [0-9]+ bytes"):
+            make(n)
+    with pytest.raises(RuntimeError, match=f"tried to allocate {4 * n} bytes"):
+        torchlab.empty_strided((n,), (1,))
+    one = torchlab.ones(1)
+    for call in (one.expand(n).contiguous, lambda: one.expand(n) + 1, lambda: one.repeat(n)):
+        with pytest.raises(RuntimeError, match=f"tried to allocate {4 * n} bytes"):
+            call()
+    with pytest.raises(RuntimeError, match="tried to allocate"):
+        torchlab.ones(3).resize_(n)
+
+
+def test_sizes_beyond_64_bits() -> None:
+    for make in (torchlab.empty, torchlab.zeros, torchlab.ones):
+        for size in ((1 << 62,), (1 << 40, 1 << 40)):
+            text = f"Storage size calculation overflowed with sizes={list(size)}"
+            with pytest.raises(RuntimeError, match=re.escape(text)):
+                make(size)
+        with pytest.raises(TypeError, match="Overflow when unpacking long long"):
+            make(1 << 63)
+        with pytest.raises(RuntimeError, match="negative dimension -1"):
+            make(-1)

@@ -136,3 +136,22 @@ def test_softmax_refuses_integers_and_wrong_dimensions() -> None:
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.softmax(torch.ones(2), 1)
     assert torch.softmax(torch.tensor([1, 1]), 0, dtype=torch.float64).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_rrelu_gives_rows(training: bool) -> None:
+    x = torch.randn(6, 4).t()
+    assert F.rrelu(x, training=training).stride() == (6, 1)
+    last = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    assert F.rrelu(last, training=training).is_contiguous()
+    assert F.rrelu(x, training=training, inplace=True) is x and x.stride() == (1, 4)
+
+
+def test_threshold_writes_through_expanded_tensors() -> None:
+    """As in PyTorch, which does not look: the second write of a cell changes nothing."""
+    x = torch.ones(1, 3).expand(2, 3)
+    assert F.threshold(x, 2, 5, inplace=True).tolist() == [[5.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.relu_()
+    whole = torch.ones(1, 3, dtype=torch.int64).expand(2, 3)
+    assert whole.nan_to_num_() is whole

@@ -44,6 +44,20 @@ def test_ignored_targets_count_nothing_and_get_no_gradient() -> None:
     assert x.grad[1].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_reduced_loss_of_nothing_has_no_sign(reduction: str) -> None:
+    sure = torch.tensor([[1000.0, 0.0], [2000.0, 0.0]])
+    for x, y in ((sure, [0, 0]), (sure[0], 0), (torch.zeros(2, 2, 1), [[0], [1]])):
+        loss = F.cross_entropy(x, torch.tensor(y), reduction=reduction)
+        if x.ndim < 3:
+            assert str(loss) == "tensor(0.)"  # as PyTorch writes it, not -0.
+        loss = F.nll_loss(x * 0, torch.tensor(y), reduction=reduction)
+        assert str(loss) == "tensor(0.)"
+    each = F.nll_loss(sure * 0, torch.tensor([0, -100]), reduction="none")
+    assert str(each) == "tensor([-0., 0.])"
+    assert str(F.nll_loss(sure[0] * 0, torch.tensor(0), reduction="none")) == "tensor(0.)"
+
+
 def test_class_weights_divide_the_mean() -> None:
     w = torch.tensor([1.0, 3.0])
     loss = F.cross_entropy(torch.tensor(LOGITS), torch.tensor([1, 0]), weight=w)

@@ -58,3 +58,16 @@ def test_other_windows_go_elsewhere(other: Any) -> None:
     assert not _pool_pairs.halves(x, *other)
     assert not _pool_pairs.halves(x.astype(np.float64), *GEOMETRY)
     assert not _pool_pairs.halves(x.transpose(0, 1, 3, 2)[..., :3], *GEOMETRY)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_unpooling_keeps_channels_last_with_a_dimension_of_one(dtype: Any) -> None:
+    x = torch.arange(36.0).reshape(1, 2, 3, 6).to(dtype)
+    x = x.contiguous(memory_format=torch.channels_last)
+    y, places = torch.nn.functional.max_pool2d(x, (3, 2), return_indices=True)
+    assert y.stride() == places.stride() == (6, 1, 6, 2)
+    y = y.detach().requires_grad_()
+    back = torch.nn.functional.max_unpool2d(y, places, (3, 2))
+    assert back.stride() == (36, 1, 12, 2)
+    (grad,) = torch.autograd.grad(back, y, torch.ones_like(back))
+    assert grad.stride() == (6, 3, 3, 1)

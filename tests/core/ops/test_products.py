@@ -64,3 +64,14 @@ def test_gradient_of_cumprod(values, first):
     second = [10 * (1 + c) + 100 * b, (1 + c) + 100 * a, b + 10 * a]
     got = gradients(lambda x: x.cumprod(0).sum(), values, [1.0, 10.0, 100.0])
     assert got[0] == pytest.approx(first) and got[1] == pytest.approx(second)
+
+
+@pytest.mark.parametrize(("value", "second"), [([0.5], 0.0), ([0.0], None)])
+def test_the_gradient_of_a_product_of_one_element(value, second):
+    """As PyTorch's it depends on the element, by a quotient, unless that is 0."""
+    x = tl.tensor(value, requires_grad=True)
+    w = tl.ones(1, requires_grad=True)
+    (g,) = tl.autograd.grad(x.prod(0, keepdim=True), x, w, create_graph=True)
+    assert g.tolist() == [1]
+    (again,) = tl.autograd.grad(g.sum(), x, allow_unused=True)
+    assert again is None if second is None else again.tolist() == [second]

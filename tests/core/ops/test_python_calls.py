@@ -101,3 +101,10 @@ def test_numpy_functions_give_tensors() -> None:
     assert isinstance(np.asarray(x), np.ndarray)
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, dtype=np.float64, copy=False)
+
+
+def test_divisions_from_the_right_ask_the_first_operand() -> None:
+    for name in ("__rdiv__", "__rtruediv__"):
+        with pytest.raises(AttributeError, match="'int' object has no attribute 'reciprocal'"):
+            getattr(torch.Tensor, name)(2, torch.ones(2))
+    assert torch.tensor([2.0, 4.0]).__rdiv__(1).tolist() == [0.5, 0.25]

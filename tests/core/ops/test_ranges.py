@@ -83,3 +83,16 @@ def test_lent_memory_does_not_grow():
     with pytest.raises(RuntimeError, match="not resizable"):
         tl.cat([tl.ones(2), tl.ones(1)], out=x)
     assert x.tolist() == [0, 0] and x.resize_(1).shape == (1,)
+
+
+def test_a_range_of_floats_is_rounded_in_vectors():
+    """PyTorch's numbers: the ninth and the second of a vector of eight, the first of the rest."""
+    x = tl.arange(0.1, 0.1 + 0.013 * 20.5, 0.013)
+    bits = ["0x1.99999a0000000p-4", "0x1.a1cac00000000p-3", "0x1.bc6a7e0000000p-3"]
+    assert [x[i].item().hex() for i in (0, 8, 9)] == bits
+    assert x[12].item().hex() == "0x1.0624dc0000000p-2"  # 0.256 is nearer to ...de
+    assert x[16].item().hex() == "0x1.3b645a0000000p-2" and len(x) == 21
+    whole = tl.arange(0.0, 1000.0, 3.0)
+    assert whole.tolist() == list(range(0, 1000, 3))
+    large = tl.arange(1e5, 1e5 + 3, dtype=tl.float16)  # beyond its largest number
+    assert large.isinf().all()

@@ -95,3 +95,19 @@ def test_quantiles():
         x.quantile(1.5)
     with pytest.raises(RuntimeError, match="must be either float or double"):
         tl.tensor([1]).quantile(0.5)
+
+
+def test_targets_of_values_and_indices():
+    x = tl.arange(10.0)
+    for name, args in (("kthvalue", (2,)), ("median", (0,)), ("nanmedian", (0,)), ("mode", (0,))):
+        function = getattr(tl, name)
+        wide, short = tl.zeros((), dtype=tl.float64), tl.zeros((), dtype=tl.int32)
+        value, index = tl.zeros(()), tl.zeros((), dtype=tl.int64)
+        for out in ((wide, index), (value, short), (value, value)):
+            with pytest.raises(RuntimeError, match="dtype"):
+                function(x, *args, out=out)
+        assert function(x, *args, out=(value, index)).values is value
+    for target in (x, x[3]):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            tl.kthvalue(x, 2, out=(target, index))
+    assert x.tolist() == list(range(10))

@@ -182,7 +182,7 @@ def test_long_requests_do_not_block():
 
 
 def test_batches_are_put_together_in_shared_memory(monkeypatch):
-    monkeypatch.setattr(collate, "into_shared_memory", True)
+    monkeypatch.setattr(collate, "allocate", sharing.new_segment)
     for make in (
         lambda i: torch.full((2, 3), float(i)),
         lambda i: torch.full((2, 3), i, dtype=torch.bfloat16),
@@ -192,7 +192,7 @@ def test_batches_are_put_together_in_shared_memory(monkeypatch):
     ):
         batch = D.default_collate([make(i) for i in range(4)])
         with monkeypatch.context() as m:
-            m.setattr(collate, "into_shared_memory", False)
+            m.setattr(collate, "allocate", None)
             plain = D.default_collate([make(i) for i in range(4)])
         assert batch.is_shared() and not plain.is_shared()
         assert torch.equal(batch, plain) and batch.dtype is plain.dtype

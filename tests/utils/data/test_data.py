@@ -180,3 +180,31 @@ def test_loader_tells_who_listens():
     list(D.DataLoader(range(3), 2))
     assert seen == [(0, 2, True), (1, 1, True)]
     assert D.get_worker_info() is None
+
+
+def test_a_class_that_default_collate_is_taught() -> None:
+    from torchlab.utils.data._utils.collate import collate, default_collate_fn_map
+
+    class Point:
+        def __init__(self, x: float) -> None:
+            self.x = x
+
+    with pytest.raises(TypeError, match="found"):
+        D.default_collate([Point(1.0), Point(2.0)])
+
+    def points(batch, *, collate_fn_map=None):
+        return collate([p.x for p in batch], collate_fn_map=collate_fn_map)
+
+    taught = {**default_collate_fn_map, Point: points}
+    made = collate([{"p": Point(1.0), "i": 1}, {"p": Point(2.0), "i": 2}], collate_fn_map=taught)
+    assert made["p"].tolist() == [1, 2] and made["i"].tolist() == [1, 2]
+    default_collate_fn_map[Point] = points
+    try:
+        loaded = next(iter(D.DataLoader([Point(1.0), Point(2.0)], batch_size=2)))
+        assert loaded.tolist() == [1, 2] and loaded.dtype == torch.float64
+    finally:
+        del default_collate_fn_map[Point]
+
+
+def test_texts_of_numpy_are_collated_as_texts() -> None:
+    assert D.default_collate([np.str_("a"), np.str_("b")]) == ["a", "b"]

@@ -19,6 +19,7 @@ from torchlab._core import events
 from torchlab.utils import data as D
 
 METHODS = ("fork", "spawn", "forkserver")
+SOON = 12.0  # seconds, on a busy machine
 
 
 class Squares(D.Dataset):
@@ -155,7 +156,7 @@ def test_a_worker_that_is_gone_is_named_at_once(how, text):
     with pytest.raises(RuntimeError, match=text) as found:
         list(batches)
     assert f"DataLoader worker (pid(s) {pid}) exited unexpectedly" in str(found.value)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < SOON
     assert list(batches) == []
 
 
@@ -163,7 +164,7 @@ def test_timeout():
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="DataLoader timed out after 0.5 seconds"):
         list(D.DataLoader(Failing("sleep"), 2, num_workers=1, timeout=0.5))
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < SOON
 
 
 def fail_to_start(i):

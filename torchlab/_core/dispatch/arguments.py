@@ -18,6 +18,7 @@ import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
+from torchlab._core.errors import no_host_memory
 from torchlab._core.tensor import Tensor
 
 
@@ -111,6 +112,15 @@ def check_arguments(op: Any, args: Sequence[Any], first: int = 1) -> None:
             wrong(op.name, a, i, many if a.type.list else one, v)
 
 
+def failed(error: Exception, op: Any, args: Sequence[Any], first: int = 1) -> None:
+    """Raise what PyTorch would have raised where a call of `op` raised `error`: for a wrong
+    argument, as `check_arguments`, or for want of memory. Nothing if `error` may stand."""
+    check_arguments(op, args, first)
+    said = no_host_memory(error)
+    if said is not None:
+        raise said from None
+
+
 def dtype_of(v: Any) -> Any:
     """The dtype for one of Python's own types, `float` say, which may be given for it; else `v`."""
     found = dt.of_type(v)
@@ -164,6 +174,9 @@ def explain(error: Exception, name: str, given: dict[str, Any]) -> None:
         if obj is None or isinstance(obj, (Tensor, dt.dtype)):
             return
     elif not isinstance(error, ValueError) or not str(error).startswith(_LITERALS):
+        said_of_memory = no_host_memory(error)
+        if said_of_memory is not None:
+            raise said_of_memory from None
         return
     for i, (n, v) in enumerate(given.items(), 1):
         for x in (v, *v) if isinstance(v, (tuple, list)) else (v,):
@@ -196,6 +209,7 @@ __all__ = [
     "check_tensor",
     "check_value",
     "explain",
+    "failed",
     "missing",
     "wrong",
 ]

@@ -129,7 +129,8 @@ _OWN = ("MulBackward0", "DivBackward0")
 def _from_within(op: Any) -> bool:
     frame: Any = sys._getframe(1)
     package = __name__.rpartition(".")[0]
-    plumbing = (__name__, *(f"{package}.{m}" for m in ("modes", "python_key", "writes")))
+    between = ("modes", "python_key", "watching", "writes")
+    plumbing = (__name__, *(f"{package}.{m}" for m in between))
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         code = frame.f_code

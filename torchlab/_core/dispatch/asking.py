@@ -1,17 +1,18 @@
 """Attributes of tensor subclasses that override `__torch_function__`: reading one asks the class.
 
 In PyTorch every method and property of a tensor asks (`x.shape` calls `__torch_function__` with
-`torch.Tensor.shape.__get__`). Plain tensors here ask nobody, so the classes that want to be asked
-get attributes of their own when they are made: one small descriptor for each that Tensor has. Under
-`DisableTorchFunctionSubclass`, and so in `super().__torch_function__`, they lead straight to
-Tensor's.
+`torch.Tensor.shape.__get__`). So the classes that want to be asked get attributes of their own when
+they are made: one small descriptor for each that Tensor has. Under `DisableTorchFunctionSubclass`,
+and so in `super().__torch_function__`, they lead straight to Tensor's. Tensor's own attributes, and
+all public functions, ask while somebody may answer: Note [Functions that ask] in watching.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch import factories, modes, python_key
+from torchlab._core.dispatch import factories, modes, python_key, watching
+from torchlab._core.dispatch.written import layout
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Parameter, Tensor
 
@@ -22,19 +23,11 @@ _SILENT = frozenset(
         "__init__", "__init_subclass__", "__torch_function__", "__torch_dispatch__", "__hash__",
         "__array_priority__", "__repr__", "__str__", "__annotations__", "__getattribute__",
         "__class_getitem__", "__static_attributes__", "__firstlineno__", "as_subclass",
-        "_make_subclass", "_make_wrapper_subclass", "__iter__", "__reversed__",
+        "_make_subclass", "_make_wrapper_subclass", "__iter__",
     )
 )  # fmt: skip
 _PRIVATE = frozenset(("_version", "_base", "_is_view"))
-
-# The method that PyTorch's operator calls, where its name is another.
-_OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__mul__": "mul", "__rmul__": "mul", "__sub__": "sub",
-    "__truediv__": "div", "__mod__": "remainder", "__pow__": "pow", "__neg__": "neg",
-    "__abs__": "abs", "__matmul__": "matmul", "__ne__": "ne", "__lt__": "lt", "__le__": "le",
-    "__gt__": "gt", "__ge__": "ge", "__iadd__": "add_", "__imul__": "mul_", "__isub__": "sub_",
-    "nelement": "numel", "ndimension": "dim",
-}  # fmt: skip
+_ROOT = __name__.partition(".")[0]
 
 
 class Asked:
@@ -85,15 +78,16 @@ class Bound:
 
     @property
     def __func__(self) -> Any:
-        return getattr(Tensor, _OPERATORS.get(self.name, self.name))
+        return getattr(Tensor, watching.OPERATORS.get(self.name, self.name))
 
     @property
     def __name__(self) -> str:
         return self.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        every = (self.__self__, *args)
-        return modes.ask_functions(self.__func__, (*every, *kwargs.values()), every, kwargs)
+        every, func = (self.__self__, *args), self.__func__
+        relevant = (*every, *kwargs.values())
+        return modes.ask_functions(func, relevant, *watching.written(func, every, kwargs))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -107,6 +101,29 @@ class Bound:
 def of_parameters() -> None:
     """Results of operators on subclasses of Parameter are plain tensors, as PyTorch's."""
     Parameter.__torch_function__ = staticmethod(modes.disabled_function)  # type: ignore[attr-defined]
+
+
+def watch_class() -> None:
+    """Let the attributes of Tensor that are written out by hand ask (Note [Functions that ask] in
+    watching)."""
+    for name, attribute in list(Tensor.__dict__.items()):
+        if name in _SILENT or (name[:1] == "_" and name[:2] != "__" and name not in _PRIVATE):
+            if name != "__repr__":
+                continue
+        if isinstance(attribute, property):
+            watching.watch(attribute.fget, attribute.__get__)
+            watching.watch(attribute.fset, attribute.__set__)
+        else:
+            other = watching.OPERATORS.get(name)
+            told = None if other is None else _named(other)
+            watching.watch(attribute, told, layout=layout("Tensor", name))
+            own = getattr(attribute, "__name__", name)
+            if own != name and getattr(Tensor, own, None) is not attribute:  # handlers read it
+                attribute.__name__, attribute.__qualname__ = name, f"Tensor.{name}"
+
+
+def _named(name: str) -> Any:
+    return lambda: getattr(Tensor, name)
 
 
 def _asks(cls: type) -> bool:
@@ -129,8 +146,10 @@ def prepare(cls: type) -> None:
             modes.MAKERS.update((getattr(Tensor, n), n) for n in _MAKERS)
         for name in _MAKERS:
             _install(cls, name, factories.Maker(name))
-    if not _asks(cls) or getattr(cls, "_exotic", False):
+    if not _asks(cls):
         return
+    if cls.__module__.partition(".")[0] != _ROOT:
+        watching.class_made()
     for name, attribute in list(Tensor.__dict__.items()):
         if name in _SILENT or (name.startswith("_") and not name.startswith("__")):
             if name not in _PRIVATE:
@@ -155,4 +174,4 @@ def _install(cls: type, name: str, descriptor: Any) -> None:
 _MAKERS: set[str] = set()
 
 
-__all__ = ["Asked", "Bound", "of_parameters", "prepare"]
+__all__ = ["Asked", "Bound", "of_parameters", "prepare", "watch_class"]

@@ -12,6 +12,7 @@ from torchlab._core import layout
 from torchlab._core.backends import base
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
+from torchlab._core.errors import no_host_memory
 from torchlab._core.kind import CPU_KINDS, Kind, cpu_kind, kind
 from torchlab._core.tape import (
     Out,
@@ -55,7 +56,10 @@ def empty(shape: Any, dtype: dt.dtype, dev: device = cpu, strides: Any = None) -
     if not isinstance(dtype, dt.dtype):
         raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if dev is cpu:
-        t._a = base.empty_strided(shape, dtype.np, strides)
+        try:
+            t._a = base.empty_strided(shape, dtype.np, strides)
+        except (MemoryError, ValueError) as error:
+            raise no_host_memory(error, shape) or error from None
     else:
         t._a, t._s = base.backend(dev).allocate(shape, dtype.np, strides)
     k = kind(dtype, dev)
@@ -194,7 +198,7 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
             wrapped = d if wrapped is None else dt.promote_types(wrapped, d)
     common = dt.combine(dims, zeros, wrapped)
     if promote == "default" or promote == "where":
-        if op.name == "sub" and common is not dt.bool_:
+        if op.name in ("sub", "rsub") and common is not dt.bool_:
             _refuse_bools(operands)
         elif op.name == "lerp":
             common = _lerp_type(operands, common)
@@ -270,8 +274,8 @@ def _refuse_integer_division(operands: Any) -> None:
 
 def _lerp_type(operands: Any, common: dt.dtype) -> dt.dtype:
     """A number as weight takes self's type, a tensor without dimensions may change it."""
-    first = operands[0]
-    if isinstance(first, Tensor) and not isinstance(operands[2], Tensor):
+    first, _, weight = operands
+    if isinstance(first, Tensor) and not isinstance(weight, Tensor):
         common = first.dtype
     for name, x in zip(("self", "end", "weight"), operands, strict=True):
         scalar = name == "weight" and isinstance(x, Tensor) and x._a.ndim == 0
@@ -287,6 +291,9 @@ def _lerp_type(operands: Any, common: dt.dtype) -> dt.dtype:
             )
     if common.category < dt.FLOAT:
         raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{common.scalar_name}'")
+    if type(weight) is not float or not -65504 <= weight <= 65504:  # these fit every type
+        if isinstance(weight, NUMBERS):
+            scalar_array(weight, common if common.itemsize > 2 else dt.float32)  # may refuse
     return common
 
 
@@ -399,10 +406,11 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
             strides = layout.contiguous_strides(shape)
         else:
             mask = operands[0] if op.promote == "where" else None
+            ranked = tensors[::-1] if op.name == "rsub" else tensors  # `other` comes first there
             strides = layout.ti_output_strides(
                 shape,
-                [t._a.shape for t in tensors],
-                [_read_strides(t, t._k.dtype if t is mask else compute) for t in tensors],
+                [t._a.shape for t in ranked],
+                [_read_strides(t, t._k.dtype if t is mask else compute) for t in ranked],
             )
     if dev.type == "meta":
         return _meta(shape, result, dev, strides)
@@ -416,8 +424,9 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     )
     # Note [Numbers beside 16-bit floats]
     exact = EXACT_NUMBERS.get(op.name, -1) if widen else -1
-    if exact >= 0 and isinstance(operands[exact], Tensor) and operands[exact]._a.ndim:
-        exact = -1
+    if exact >= 0 and isinstance(operands[exact], Tensor):
+        if operands[exact]._a.ndim or op.name == "lerp":
+            exact = -1
     if widen and values and op.name in _ROUNDED_NUMBERS:
         values = (scalar_array(values[0], compute).item(), *values[1:])
     if widen and (exact >= 0 or not (ufunc and compute is dt.float16)):
@@ -441,7 +450,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         elif x is None:
             a = None
         elif i == exact:
-            a = np.array(x, np.float32)
+            a = np.array(x.real, np.float32)  # a weight of lerp may be 1 + 0j
         else:
             a = operand_array(x, compute, op)
             if a.dtype != np_compute:
@@ -573,12 +582,13 @@ def _plan_alike(op: Any, operands: Any) -> Any:
 # Note [Numbers beside 16-bit floats]
 # Arithmetic on 16-bit floats happens in float32. A number (or a tensor without dimensions) that
 # stands beside them is rounded to 16 bits first, but not the one by which they are multiplied or
-# divided, nor the weight of lerp: x * 0.1 is x · 0.1 and x + 0.1 is x + 0.10009765625.
+# divided, nor the weight of lerp if it is a number: x * 0.1 is x · 0.1 and x + 0.1 is
+# x + 0.10009765625.
 EXACT_NUMBERS = {  # the place of the number
     **dict.fromkeys(("mul", "div", "_div_floor", "trunc_divide", "floor_divide"), 1),
     "lerp": 2,
 }
-_ROUNDED_NUMBERS = frozenset(("add", "sub", "pow"))  # alpha and the exponent are, too
+_ROUNDED_NUMBERS = frozenset(("add", "sub", "rsub", "pow"))  # alpha and the exponent are, too
 
 
 _DOUBLE = np.dtype(np.float64)
@@ -707,9 +717,21 @@ def _arrays(x: Any) -> Any:
 def _widened(a: Any) -> Any:
     """A 16-bit array in float32; an expanded one stays expanded, for kernels that read strides."""
     if type(a) is not np.ndarray or not a.size or 0 not in a.strides:
-        return a.astype(np.float32)
+        return _cast(a, np.dtype(np.float32))
     one = tuple(slice(1) if step == 0 else slice(None) for step in a.strides)
     return np.broadcast_to(a[one].astype(np.float32), a.shape)
+
+
+def _cast(a: Any, dtype: np.dtype) -> Any:
+    """`a` in another dtype, in the same order in memory. NumPy gives dimensions of size 1 any
+    strides, but these can tell channels-last tensors from others."""
+    r = a.astype(dtype)
+    if r.ndim < 4 or 1 not in r.shape or type(r) is not np.ndarray:
+        return r
+    strides = tuple(s // a.itemsize * r.itemsize for s in a.strides)
+    if all(n == 1 or s == t for n, s, t in zip(r.shape, strides, r.strides, strict=True)):
+        return np.lib.stride_tricks.as_strided(r, r.shape, strides)
+    return r
 
 
 def _array(x: Any, widen: bool) -> Any:
@@ -722,7 +744,7 @@ def _array(x: Any, widen: bool) -> Any:
 
 def _finish(r: Any, half: dt.dtype | None, dev: device) -> Tensor:
     if half is not None and r.dtype == np.float32:
-        r = r.astype(half.np)
+        r = _cast(r, half.np)
     return wrap_on(r, dev)
 
 

@@ -232,8 +232,6 @@ def transformed(body: Callable[..., Any], parameters: dict[str, Any], *looked_at
 def told(name: str, parameters: dict[str, Any]) -> Any:
     """What the thread's modes make of a call, and wrappers among its arguments; None if there are
     none of either."""
-    if TLS.function_modes:
-        return _ask_function_mode(name, parameters)
     for draw in drawn:
         seen = draw(name, parameters)
         if seen is not NotImplemented:
@@ -286,30 +284,6 @@ def _made_and_told(name: str, parameters: dict[str, Any]) -> Any:
     finally:
         TLS.dispatch_modes = stack
     return fresh(made)
-
-
-def _ask_function_mode(name: str, parameters: dict[str, Any]) -> Any:
-    """The thread's function mode is told the call as written, as far as that can be known."""
-    name = "item" if name == "_local_scalar_dense" else name
-    owner = FACES.get(name) or METHODS[name][0]
-    args: list[Any] = []
-    named: dict[str, Any] = {}
-    for p in inspect.signature(owner.body).parameters.values():
-        v = parameters.get(p.name, p.default)
-        if p.kind is p.VAR_POSITIONAL:
-            args += v
-        elif p.kind is not p.VAR_KEYWORD and v is not p.default:
-            if p.kind is p.KEYWORD_ONLY or p.default is not p.empty:
-                named[p.name] = v
-            else:
-                args.append(v)
-    func = getattr(Tensor, name) if name in METHODS else owner.function
-    types = tuple({type(x): None for x in modes.overriding(args)})
-    mode = TLS.function_modes.pop()
-    try:
-        return mode.__torch_function__(func, types, tuple(args), named)
-    finally:
-        TLS.function_modes.append(mode)
 
 
 def _on_wrapper(face: Any, args: Any, kwargs: Any) -> Any:
@@ -381,11 +355,8 @@ def _at_default(v: Any, fact: Any) -> bool:
     return fact.has_default and not isinstance(v, Tensor) and v == fact.default
 
 
-def fresh(t: Tensor, parameters: dict[str, Any] | None = None) -> Tensor:
-    """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`. `parameters`
-    are those of `torch.tensor`, which a function mode is told."""
-    if parameters is not None and TLS.function_modes:
-        return _ask_function_mode("tensor", parameters)
+def fresh(t: Tensor) -> Tensor:
+    """A tensor made from Python's data: PyTorch passes it through `aten.lift_fresh`."""
     if not modes.dispatched():
         return t
     return modes.python_ask[0](overload("lift_fresh", "default"), (t,), {})

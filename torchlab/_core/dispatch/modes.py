@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core import events
+from torchlab._core.device import device
+from torchlab._core.dispatch import watching
 from torchlab._core.dispatch.arguments import MISSING, check_arguments
+from torchlab._core.dtype import dtype
 from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, Node, Out
 from torchlab._core.tensor import Parameter, Tensor
 
@@ -44,11 +47,24 @@ def dispatched() -> bool:
     return bool(stack) and hasattr(stack[-1], "below_autograd")
 
 
-def ask_functions(func: Any, relevant: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def ask_functions(
+    func: Any,
+    relevant: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    types: tuple[type, ...] | None = None,
+    python: bool | None = None,
+    found: list[Any] | None = None,
+) -> Any:
     """Ask the thread's function mode, then the classes of the relevant arguments, for the result of
-    `func(*args, **kwargs)`. TypeError if all return NotImplemented."""
-    handlers = overriding(relevant)
-    types = tuple({type(x): None for x in handlers})
+    `func(*args, **kwargs)`. `types`: what handlers get as such, where these are not the classes
+    that are asked; `python`: whether PyTorch has, or would have, the function in Python; `found`:
+    the arguments whose classes are asked, where somebody knows them. TypeError if all return
+    NotImplemented."""
+    handlers = overriding(relevant) if found is None else found
+    if types is None:
+        types = tuple({type(x): None for x in handlers})
+    mode = None
     if TLS.function_modes:
         mode = TLS.function_modes.pop()
         try:
@@ -61,11 +77,63 @@ def ask_functions(func: Any, relevant: Any, args: tuple[Any, ...], kwargs: dict[
         result = type(x).__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    name = f"{getattr(func, '__module__', 'torch')}.{getattr(func, '__name__', func)}"
-    raise TypeError(
-        f"no implementation found for '{name}' on types that implement __torch_function__:"
-        f" {[type(x) for x in handlers]}"
+    raise unanswered(func, handlers, mode, python)
+
+
+def unanswered(
+    func: Any, handlers: list[Any], mode: Any = None, python: bool | None = None
+) -> TypeError:
+    """The error for a call that nobody takes. PyTorch has two texts: one for its functions in
+    Python, one for those in C++."""
+    name = watching.name_of(func)
+    if watching.in_python(func) if python is None else python:
+        text = (
+            f"no implementation found for '{name}' on types that implement __torch_function__:"
+            f" {[type(x) for x in handlers]}"
+        )
+        return TypeError(text if mode is None else f"{text} nor in mode {mode}")
+    asked = [] if mode is None else [f"mode object {mode}"]
+    asked += [f"tensor subclass {type(x)}" for x in handlers]
+    lines = "".join(f"\n  - {x}" for x in asked)
+    return TypeError(
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned"
+        f" NotImplemented:\n{lines}"
     )
+
+
+def _answer(watched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the mode or a class makes of a call of a public function, in a tuple; NotImplemented
+    where there is nobody to ask."""
+    every = (*args, *kwargs.values())
+    handlers = [x for x in overriding(every) if not is_exotic(x)]
+    if not handlers and not TLS.function_modes:
+        return NotImplemented
+    types = _all_types(every) if watched.layout or watched.of_property else None
+    args, kwargs = watched.written(args, kwargs)
+    return (ask_functions(watched.func, handlers, args, kwargs, types),)
+
+
+def out_told(op: Any, args: tuple[Any, ...], out: Any) -> Any:
+    """What the classes of operands and of `out` make of a call with `out=`; NotImplemented if
+    nobody asks to be told."""
+    handlers = [x for x in overriding((*args, out)) if not is_exotic(x)]
+    if not handlers:
+        return NotImplemented
+    plain, named = as_written(op, args)
+    return ask_functions(op.function, handlers, plain, {**named, "out": out})
+
+
+def _all_types(args: tuple[Any, ...]) -> tuple[type, ...]:
+    """The classes of all tensors among the arguments, as PyTorch's functions in Python tell them:
+    Tensor itself among them."""
+    flat = [y for x in args for y in (x if type(x) in (list, tuple) else (x,))]
+    classes = [type(x) for x in flat if hasattr(type(x), "__torch_function__")]
+    hidden = [Tensor if issubclass(c, Tensor) and (c._exotic or c._level) else c for c in classes]
+    return tuple(sorted(dict.fromkeys(hidden), key=lambda c: -len(c.__mro__)))
+
+
+watching.answer.append(_answer)
+watching.PLAIN.update((Tensor, Parameter, dtype, device))
 
 
 def slow(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
@@ -79,13 +147,6 @@ def slow(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
             result = quick(*args)
             if result is not None:
                 return result
-    if state.function_modes:
-        mode = state.function_modes.pop()
-        try:
-            func = method_of(op) if method else op.function
-            return mode.__torch_function__(func, _types(args), *as_written(op, args))
-        finally:
-            state.function_modes.append(mode)
     if state.autocast is not None and op.autocast is not None:  # a Caster of torchlab.amp
         result = state.autocast(op, args)  # comes back here with autocast off
         if result is not NotImplemented:
@@ -99,7 +160,7 @@ def slow(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
             stack.append(mode)
     if stack and hasattr(stack[-1], "below_autograd"):
         if overriding(args):
-            return odd(op, args)
+            return odd(op, args, method)
         check_types(op, args)
         whole = getattr(stack[-1], "pre_dispatch", False)
         if not (whole(op) if callable(whole) else whole):  # else: composites arrive as they are
@@ -158,7 +219,7 @@ def tensors_in(args: Any) -> list[Tensor]:
 
 
 def _mark_inference(result: Any) -> None:
-    for t in tensors_in(result if type(result) in (list, tuple) else (result,)):
+    for t in tensors_in(result if isinstance(result, (list, tuple)) else (result,)):
         t._k = t._k.i
 
 
@@ -199,10 +260,7 @@ def odd(op: Any, args: tuple[Any, ...], method: bool = False) -> Any:
             )
             if r is not NotImplemented:
                 return r
-        raise TypeError(
-            f"no implementation found for 'torch.{op.name}' on types that implement"
-            f" __torch_function__: {[type(x).__name__ for x in handlers]}"
-        )
+        raise unanswered(method_of(op) if method else op.function, handlers)
     check_types(op, args)
     if not TLS.subclasses_off:
         _check_related(op, args)
@@ -258,10 +316,7 @@ def face_odd(face: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         r = type(x).__torch_function__(face.function, types, args, kwargs)
         if r is not NotImplemented:
             return r
-    raise TypeError(
-        f"no implementation found for 'torch.{face.name}' on types that implement"
-        f" __torch_function__: {[type(x).__name__ for x in handlers]}"
-    )
+    raise unanswered(face.function, handlers)
 
 
 exotic_call: list[Any] = []  # torchlab._core.dispatch.exotic puts its functions here
@@ -281,8 +336,9 @@ def odd_self(op: Any, args: tuple[Any, ...]) -> Any:
     return odd(op, args, True)
 
 
-def overriding(args: Any) -> list[Any]:
-    """Arguments whose class overrides `__torch_function__`, subclasses first."""
+def overriding(args: Any, every: bool = False) -> list[Any]:
+    """Arguments whose class overrides `__torch_function__`, subclasses first. `every`: also those
+    of subclasses of Tensor that have Tensor's."""
     found: list[Any] = []
     for x in args:
         for y in x if type(x) in (list, tuple) else (x,):
@@ -290,7 +346,8 @@ def overriding(args: Any) -> list[Any]:
             if handler is None or type(y) is type:
                 continue
             if getattr(handler, "__func__", None) is _default_function:
-                continue
+                if not every or type(y) is Tensor or type(y) is Parameter or is_exotic(y):
+                    continue
             if handler is disabled_function:
                 continue
             if TLS.subclasses_off and not is_exotic(y):

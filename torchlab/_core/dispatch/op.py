@@ -267,16 +267,23 @@ def pointwise(text: str, **facts: Any) -> Callable[[Any], Op]:
 class Face:
     """The public Python call of a name with several overloads: a function that chooses."""
 
-    __slots__ = ("name", "body", "method", "out", "autocast", "doc", "_cache")
+    __slots__ = ("name", "body", "method", "out", "autocast", "tags", "doc", "_cache")
 
     def __init__(
-        self, name: str, body: Any, method: Any, out: bool = False, autocast: str | None = None
+        self,
+        name: str,
+        body: Any,
+        method: Any,
+        out: bool = False,
+        autocast: str | None = None,
+        tags: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.body = body
         self.method = method
         self.out = out
         self.autocast = autocast
+        self.tags = tags
         self.doc = body.__doc__ or ""
         self._cache: dict[str, Any] = {}
 
@@ -303,16 +310,18 @@ def face(
     py: tuple[str, ...] = (),
     out: bool = False,
     autocast: str | None = None,
+    tags: tuple[str, ...] = (),
     kind: type[Face] = Face,
 ) -> Callable[[Any], Face]:
     """Let the decorated function be what users call under `name`; it picks among operators.
     `method` says whether tensors have it, or is the method where its parameters come in another
     order. `out` gives the function (not the method) an `out=` into which the result is copied.
-    `autocast`: torchlab.amp casts what the body gets, as it does with operators. `kind`: the class
+    `autocast`: torchlab.amp casts what the body gets, as it does with operators. `tags`: about that
+    `out=`, as those of operators (Note [Histories of out=] in `dispatch.writes`). `kind`: the class
     of the declaration."""
 
     def declare(body: Any) -> Face:
-        f = kind(name, body, method, out, autocast)
+        f = kind(name, body, method, out, autocast, tags)
         elsewhere = bool(spaces) and "torch" not in spaces and not method
         for n in (name, *py):
             if elsewhere:

@@ -16,6 +16,8 @@ results that the node saves are kept detached, as PyTorch keeps them, and handle
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from torchlab._core.dispatch import arrivals, levels, modes, registry
@@ -101,15 +103,36 @@ def below(overload: OpOverload, args: Any, kwargs: Any) -> Any:
     if inner is not None:
         return levels.hand_over(inner, "run_overload", overload, args, kwargs)
     was = TLS.grad
+    TLS.handling.append(was)
     if was:
         TLS.grad = False
         NOGRAD.append(1)
     try:
         return dispatch(overload, args, kwargs)
     finally:
+        TLS.handling.pop()
         if was:
             TLS.grad = True
             NOGRAD.pop()
+
+
+@contextlib.contextmanager
+def reentrant() -> Iterator[None]:
+    """Within a handler: the tape is as it was above autograd. RuntimeError anywhere else."""
+    if not TLS.handling:
+        raise RuntimeError(
+            "Accessing torch dispatch state outside of '__torch_dispatch__' is not allowed."
+        )
+    on = TLS.handling[-1] and not TLS.grad
+    if on:
+        TLS.grad = True
+        NOGRAD.pop()
+    try:
+        yield
+    finally:
+        if on:
+            TLS.grad = False
+            NOGRAD.append(1)
 
 
 def dispatch(overload: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -283,5 +306,5 @@ modes.dispatch_handlers.append(handlers_in)
 
 __all__ = [
     "Kept", "below", "call", "detached", "disabled", "dispatch", "dispatching", "handlers_in",
-    "keep", "keep_output", "off", "on", "recorded", "write", "write_out", "write_told",
+    "keep", "keep_output", "off", "on", "recorded", "reentrant", "write", "write_out", "write_told",
 ]  # fmt: skip

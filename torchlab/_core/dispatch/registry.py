@@ -6,6 +6,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from torchlab._core.dispatch import watching
+from torchlab._core.dispatch.written import AS_WRITTEN, layout
+
 OPS: dict[str, dict[str, Any]] = {}  # "add" → {"Tensor": Op}
 FACES: dict[str, Any] = {}  # the public Python call of a name: an Op or a Face
 SPACE_FACES: dict[
@@ -111,8 +114,18 @@ class LazyMethod:
         for c in cls.__mro__:
             if c.__dict__.get(self.name) is self:
                 setattr(c, self.name, fn)
+                _watch_method(c, self.name, fn)
                 break
         return fn if instance is None else fn.__get__(instance, cls)
+
+
+def _watch_method(cls: type, name: str, fn: Any) -> None:
+    """Note [Functions that ask]: operators ask classes by themselves, about the method."""
+    other = watching.OPERATORS.get(name)
+    op = getattr(fn, "op", None)
+    by_type = op is not None and not op.instead and (name[:2] != "__" or other is not None)
+    told = None if other is None else lambda: getattr(cls, other)
+    watching.watch(fn, told, by_type, layout("Tensor", name))
 
 
 def install_methods(cls: type) -> None:
@@ -129,6 +142,11 @@ def function(name: str, space: str = "torch") -> Any:
         found.home = space  # where pickles and other people's messages find it  # type: ignore
         found.__module__ = "torchlab" if space == "torch" else f"torchlab.{space}"
         found.__qualname__ = name
+    if name not in watching.UNASKED:  # Note [Functions that ask]
+        op, how = getattr(found, "op", None), layout(space, name)
+        by_type = op is not None and found is op.function and how == AS_WRITTEN
+        by_type = by_type or name == "tensor"  # makes a plain one of any class, and asks none
+        watching.watch(found, by_type=by_type, layout=how)
     return found
 
 
@@ -159,7 +177,7 @@ def _named(call: Any, name: str) -> Any:
         return call
     if name not in _ALIASES:
         made = FunctionType(
-            call.__code__, call.__globals__, name, call.__defaults__, call.__closure__
+            watching.code_of(call), call.__globals__, name, call.__defaults__, call.__closure__
         )
         made.__kwdefaults__ = call.__kwdefaults__
         made.__doc__, made.__module__ = call.__doc__, call.__module__
@@ -174,7 +192,7 @@ _ALIASES: dict[str, Any] = {}
 
 def _with_input(method: Any) -> Any:
     """The in-place method as a function, whose first parameter PyTorch calls `input`."""
-    code = method.__code__
+    code = watching.code_of(method)
     if code.co_varnames[:1] != ("self",):
         return method
     renamed = code.replace(co_varnames=("input", *code.co_varnames[1:]))

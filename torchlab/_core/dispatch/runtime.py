@@ -11,7 +11,7 @@ from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.kind import kind
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import TWINS, Storage
 from torchlab._core.tape import (
     NOGRAD,
     NOWHERE,
@@ -41,6 +41,8 @@ NAMESPACE.update(
     TLS=TLS,
     seq=next_seq,
     Storage=Storage,
+    TWINS=TWINS,
+    same_memory=writes.same_memory,
     ViewMeta=ViewMeta,
     edge_of=edge_of,
     edge_at=levels.edge_at,

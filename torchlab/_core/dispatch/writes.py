@@ -105,6 +105,8 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
     if t._v is None and t._s is None or t._k.device.type == "meta":
         return
     if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
+        if op.name == "threshold" or (op.name == "nan_to_num" and t._k.dtype.category < dt.FLOAT):
+            return  # twice is once; integers stay as they are
         if op.name in _ON_EXPANDED:
             warn_user(
                 f"Use of {op.name}_ on expanded tensors is deprecated. Please clone() the tensor"
@@ -117,7 +119,7 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
             " operation."
         )
     for x in inputs:
-        if isinstance(x, Tensor) and x is not t and x._a.size and _same_memory(x._s, t._s):
+        if isinstance(x, Tensor) and x is not t and x._a.size and same_memory(x._s, t._s):
             if not (t._exotic or x._exotic) and partly_overlaps(t, x, exact_ok):
                 raise RuntimeError(
                     f"{op.name}: unsupported operation: some elements of the input tensor and the"
@@ -126,15 +128,16 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
                 )
 
 
-def _same_memory(a: Storage | None, b: Storage | None) -> bool:
+def same_memory(a: Storage | None, b: Storage | None) -> bool:
     return a is not None and (a is b or b is not None and origin_of(a) is origin_of(b))
 
 
 def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
     shape, strides, offset = geometry(t)
     other_shape, other_strides, other_offset = geometry(x)
-    if (shape, strides, offset) == (other_shape, other_strides, other_offset):
-        return not exact_ok
+    if shape == other_shape and offset == other_offset:
+        if strides == other_strides or t._a.size == 1:  # (NumPy does not keep the steps of one)
+            return not exact_ok
     if not (t._k.contiguous and x._k.contiguous) and not _dense_pair(
         shape, strides, other_shape, other_strides
     ):
@@ -155,7 +158,7 @@ def check_elementwise_into(op: Any, t: Tensor, operands: Any) -> None:
     tensors = [x for x in operands if isinstance(x, Tensor)]
     if op.name in _CLAMPS and t._k.dtype.is_complex:
         result_dtypes(op, operands)  # refuses
-    check_memory(op, t, tensors)
+    check_memory(op, t, tensors[1:2] if op.name in _READS_FIRST else tensors)
     shape = layout.broadcast_shapes(*[x._a.shape for x in tensors])
     if shape != t._a.shape:
         raise RuntimeError(
@@ -175,6 +178,8 @@ def _result_into(op: Any, operands: Any, target: dt.dtype) -> dt.dtype:
         return result_dtypes(op, operands)[1]
     except NotImplementedError:
         x = operands[0]
+        if op.name not in _CLAMPS:  # which look at the type before anything else
+            layout.broadcast_shapes(*[t._a.shape for t in operands if isinstance(t, Tensor)])
         by_tensor = op.name == "lerp" and isinstance(w := operands[2], Tensor) and w._a.ndim
         if (by_tensor or op.name == "bitwise_not") and target is not x.dtype:
             raise RuntimeError(f"Found dtype {target} but expected {x.dtype}") from None
@@ -204,15 +209,24 @@ def elementwise_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
 
 
 def check_general_into(op: Any, t: Tensor, operands: Any) -> None:
-    if "apart" in op.tags and _fills_mask(t, *operands[1:]):
+    if op.name == "index_put" and _fills_mask(t, *operands[1:]):
         check_memory(op, t, operands[1])
-    elif "apart" in op.tags:
+    elif op.name in _APART:
         check_memory(op, t, ())
         for x in modes.tensors_in(operands[1:]):
             if x is t or x._s is not None and x._s is t._s and x._a.size:
                 check_apart(op, t, (x,))
     else:
-        check_memory(op, t, operands)
+        check_memory(op, t, () if op.name in _READS_FIRST else operands)
+
+
+# In place these take nothing that shares cells with the target, be it all of them.
+_APART = frozenset((
+    "index_put", "index_copy", "index_add", "index_reduce", "put", "scatter", "scatter_add",
+    "scatter_reduce",
+))  # fmt: skip
+# These have read the rest before they write.
+_READS_FIRST = frozenset(("masked_fill", "index_fill", "masked_scatter", "addmv"))
 
 
 def _fills_mask(t: Tensor, indices: Any, value: Any) -> bool:
@@ -241,6 +255,10 @@ def general_into(op: Any, t: Tensor, operands: Any, values: Any) -> None:
         into(base.backend(t._k.device).xp, t._a, *[array_of(x) for x in args[1:]])
         return
     r = execute(op, tuple(args))
+    if r._a.shape != t._a.shape and "grows" in op.tags:
+        check_cast(op, r._k.dtype, t._k.dtype)
+        shape = r._a.shape
+        resizing.resize(t, shape, layout.contiguous_strides(shape), op.name + "_")
     if r._a.shape != t._a.shape:
         raise RuntimeError(
             f"{op.name}_: output with shape {list(t._a.shape)} doesn't match the result's shape"
@@ -299,7 +317,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
         node = exotic_through[0](t, node)
     c = CopySlices()
     c.next = (edge_of(b), *node.next[1:])
-    c.fn = node
+    c.fn, c.places = node, node.places
     c.view = geometry(t)
     c.base = (b._a.shape, geometry(b), b._k)
     c.shape = b._a.shape
@@ -314,14 +332,25 @@ def rebase_history(t: Tensor, node: Any) -> None:
 # ---- out= ---------------------------------------------------------------------------------------
 
 
+# Note [Histories of out=]
+# What PyTorch does where an operand of a call with `out=` wants gradients hangs on how the operator
+# is built. Most refuse. Where autograd does not know the form with `out=` (tag "out_unrecorded"; of
+# operators without a derivative, too) the result is written, and the history of `out` is a node
+# whose backward refuses. Where that form computes the result and copies it (tag "out_copied") the
+# copy is recorded like any other. Operators declared not to be differentiable (tag "constant") leave
+# the history of `out` as it is.
+
+
 def prepare_out(op: Any, out: Any, inputs: Any) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not NOGRAD or TLS.grad:
         concerned: tuple[Any, ...] = ()
-        if not _never_recorded(op):
+        if "constant" in op.tags or "out_copied" in op.tags:
+            pass
+        elif not _never_recorded(op):
             concerned = (*inputs, out)
-        elif op.family in ELEMENTWISE and op.promote != "bool":
+        elif "out_unrecorded" in op.tags or op.family in ELEMENTWISE and op.promote != "bool":
             e = edge_of(out)
             concerned = (out,) if type(e) is AccumulateGrad else ()
         if any(isinstance(x, Tensor) and edge_of(x) is not None for x in concerned):
@@ -336,6 +365,8 @@ ELEMENTWISE = ("unary", "binary", "pointwise")
 
 def _never_recorded(op: Any) -> bool:
     """Whether nobody declared a derivative: such an operator may read anything with `out=`."""
+    if "out_unrecorded" in op.tags:
+        return True
     vjp = getattr(op, "vjp", op)
     if not vjp:
         return op.family != "composite"
@@ -370,8 +401,12 @@ exotic_delivered: list[Any] = []
 
 
 def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
+    if "out_copied" in op.tags:
+        return delivered(op, op.core, (*operands, *values), {}, out)
     tensors = [x for x in operands if isinstance(x, Tensor)]
     refuse_numbers(op, operands)
+    if not tensors:  # torch.add(2, 3, out=x)
+        return delivered(op, lambda: elementwise(op, operands, values), (), {}, out)
     prepare_out(op, out, tensors)
     if out._exotic:  # Note [Exotic tensors]
         return exotic_out[0](op, (*operands, *values), out)
@@ -406,11 +441,18 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
         if out._k.device.type != "meta":
             out._a[...] = r._a
     wrote(out)
-    if op.promote != "bool" and out._k.differentiable and _never_recorded(op):
-        edges = tuple(edge_of(x) for x in (*tensors, out))
-        if (not NOGRAD or TLS.grad) and any(e is not None for e in edges):
-            rebase_history(out, NotImplementedNode(op.name, out, edges))
+    if op.promote != "bool" and _never_recorded(op) and "constant" not in op.tags:
+        leave_unrecorded(op, out, tensors)
     return out
+
+
+def leave_unrecorded(op: Any, out: Tensor, inputs: Any) -> None:
+    """Let the history of a written `out` say that the operator has no derivative, if there is
+    anything to say."""
+    if out._k.differentiable and (not NOGRAD or TLS.grad):
+        edges = tuple(edge_of(x) for x in (*inputs, out))
+        if any(e is not None for e in edges):
+            rebase_history(out, NotImplementedNode(op.name, out, edges))
 
 
 _TYPED_BY_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
@@ -458,7 +500,8 @@ def check_apart(op: Any, out: Tensor, inputs: Any) -> None:
 def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
     inputs = modes.tensors_in((*args, *named.values()))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    tags = getattr(op, "tags", ())
+    tags = op.tags
+    copied = "out_copied" in tags  # Note [Histories of out=]
     for o in outs:
         prepare_out(op, o, inputs)
         if "out_apart" in tags:
@@ -473,7 +516,10 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
     if TLS.autocast is not None:  # with out= it has no say
         body = TLS.autocast.off(body)
     try:
-        results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
+        if copied:
+            results = body(*args, **named)
+        else:
+            results = body(*map(unrecorded, args), **{k: unrecorded(x) for k, x in named.items()})
     except NotImplementedError:  # that `out` does not fit is told before
         if "out_same_dtype" in tags and any(o._k.dtype is not inputs[0]._k.dtype for o in outs):
             raise RuntimeError(
@@ -502,13 +548,21 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
         if o._level or r._level:  # Note [Levels]
             o.copy_(r)
             continue
+        if copied:
+            if r._a.shape != o._a.shape and edge_of(o) is not None:
+                raise RuntimeError("cannot resize variables that require grad")
+            resize_out(op, o, r._a.shape)
+            aten.copy_(o, r)
+            continue
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)
-        keeps = "lapack" in getattr(op, "tags", ())  # column-major results stay so in a new `out`
+        keeps = "lapack" in tags  # column-major results stay so in a new `out`
         resize_out(op, o, r._a.shape, strides_of(r) if keeps else None)
         if o._k.device.type != "meta":
             o._a[...] = r._a
         wrote(o)
+        if "out_unrecorded" in tags:
+            leave_unrecorded(op, o, inputs)
     if isinstance(results, tuple):
         return with_out(type(results))(*outs) if hasattr(results, "_fields") else outs
     return outs if isinstance(results, list) else out
@@ -527,18 +581,12 @@ def unrecorded(x: Any) -> Any:
 
 def slow_write(op: Any) -> bool:
     """Whether the thread's modes concern a write."""
-    return bool(TLS.function_modes or TLS.dispatch_modes or modes.events.op_call.listeners)
+    return bool(TLS.dispatch_modes or modes.events.op_call.listeners)
 
 
 def slow_inplace(op: Any, call: Any, args: Any, inner: Any = None) -> Any:
     """A write that modes or listeners are told of. `call` is what they get; `inner` does the work
     where `call` itself would come here again."""
-    if TLS.function_modes:
-        mode = TLS.function_modes.pop()
-        try:
-            return mode.__torch_function__(call, (), args, {})
-        finally:
-            TLS.function_modes.append(mode)
     if modes.dispatched():
         return modes.python_write[0](op, args)
     if TLS.dispatch_modes:
@@ -560,11 +608,7 @@ def odd_inplace(op: Any, call: Any, args: Any) -> Any:
     if modes.overriding(args):
         handlers = [x for x in modes.overriding(args) if not x._exotic]
         if handlers:
-            positional = [a for a in op.schema.arguments if not a.kwarg_only]
-            n = len(positional)
-            rest = op.schema.arguments[n:]
-            named = {a.name: v for a, v in zip(rest, args[n:], strict=True) if v != a.default}
-            return modes.ask_functions(op.inplace, handlers, args[:n], named)
+            return modes.ask_functions(op.inplace, handlers, *modes.as_written(op, args))
     if modes.dispatch_handlers[0](args):
         return modes.python_write[0](op, args)
     return call(*args)

@@ -16,6 +16,10 @@ strategy it is passed on
 A segment is the `block` of a `Storage` and is let go when no storage has it. `CACHE` finds the
 storage of a segment that comes in a second time, so that views sent one by one share it again.
 
+Who keeps a segment to use it again *lends* it: arrays then are over a `Lease`, which dies with the
+last of them. As it says nothing of other processes, those that may see the memory in another way
+call `Segment.keep` (it is passed on), or come by `fork`, which keeps all that is lent.
+
 Loaded when memory is first shared.
 """
 
@@ -29,12 +33,13 @@ import struct
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable
 from multiprocessing import resource_tracker
 from typing import Any
 
 import numpy as np
 
-from torchlab._core.memory.storage import Storage
+from torchlab._core.memory.storage import Storage, _Memory, address_of
 
 FOLDER = "/dev/shm"
 _HEADER = 64  # bytes before the elements in a named segment, so that these stay aligned
@@ -55,6 +60,31 @@ def strategies() -> set[str]:
     return {"file_descriptor", "file_system"} if os.path.isdir(FOLDER) else {"file_descriptor"}
 
 
+class Lease(_Memory):
+    """A segment's bytes, lent to arrays. `back` is called when none of them is left, unless the
+    segment is kept."""
+
+    __slots__ = ("back", "__weakref__")
+    back: Callable[[], None] | None
+
+    def __del__(self) -> None:
+        if self.back is not None:
+            self.back()
+
+
+_LEASES: weakref.WeakSet[Lease] = weakref.WeakSet()
+
+
+def _keep_all() -> None:
+    with _lock:
+        for lease in tuple(_LEASES):
+            lease.back = None
+
+
+# Twice, for what other threads lend and give back meanwhile.
+os.register_at_fork(before=_keep_all, after_in_parent=_keep_all)
+
+
 class Segment:
     """One mapped file. `fd` stays open as long as the segment is used; the mapping lasts as long as
     an array on it."""
@@ -62,6 +92,7 @@ class Segment:
     shared = True  # what tells it from an allocator's block
     name: str | None = None
     start = 0  # where the elements begin
+    _lease: Callable[[], Lease | None] = staticmethod(lambda: None)  # the one that is out
 
     def __init__(self, fd: int, nbytes: int) -> None:
         self._fd = [fd]
@@ -82,7 +113,24 @@ class Segment:
 
     def array(self) -> np.ndarray:
         """The elements' bytes."""
+        if (lease := self._lease()) is not None:
+            return np.asarray(lease)
         return np.frombuffer(self.map, np.uint8, self.nbytes, self.start)
+
+    def lend(self, back: Callable[[], None]) -> np.ndarray:
+        """The elements' bytes, for a while: `back` is called when no array sees them any more."""
+        address = address_of(self.array())
+        lease = Lease(address, self.nbytes, self.map, readonly=False)
+        lease.back = back
+        self._lease = weakref.ref(lease)
+        with _lock:
+            _LEASES.add(lease)
+        return np.asarray(lease)
+
+    def keep(self) -> None:
+        """Somebody else may see the memory for as long as it likes: it is not given back."""
+        if (lease := self._lease()) is not None:
+            lease.back = None
 
 
 def _close(fd: list[int]) -> None:

@@ -32,6 +32,9 @@ def address_of(array: Any) -> int:
     return array.__array_interface__["data"][0]
 
 
+TWINS: list[bool] = []  # not empty once a memory had two records: they may be of the same memory
+
+
 class Storage:
     """Memory, its version counter, and what the tape must know about writes.
 
@@ -79,6 +82,8 @@ class Storage:
     def twin(self) -> Twin:
         """The same memory with a version counter of its own: of `x.data`."""
         r = Twin(self.owner)
+        if not TWINS:
+            TWINS.append(True)
         if self.block is None and type(self) is Storage:  # as a rule
             r.origin, r._bytes, r.lent = self, self._bytes, self.lent
         else:
@@ -136,6 +141,8 @@ def exchanged(old: Storage, new: Storage) -> Storage:
     r = Exchanged.__new__(Exchanged)
     r.counter = old.counter if type(old) is Exchanged else old
     version = r.version
+    if not TWINS:
+        TWINS.append(True)
     Storage.__init__(r, new.owner)
     r.version = version
     new.share_with(r)

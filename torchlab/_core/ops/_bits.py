@@ -38,6 +38,7 @@ from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
+from torchlab._core.ops.kernels import negative
 from torchlab._core.tape import NOGRAD, TLS, Node, ViewMeta, base_of, edge_of, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -57,7 +58,7 @@ def turned(a: Any, conj: bool, neg: bool, out: Any = None) -> Any:
     """The values of `a` with the bits applied: conjugate, negative, or both."""
     if conj:
         a = np.conjugate(a) if out is None else np.conjugate(a, out=out)
-    return (np.negative(a) if out is None else np.negative(a, out=out)) if neg else a
+    return negative(np, a, out) if neg else a
 
 
 class Bits(np.lib.mixins.NDArrayOperatorsMixin):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.tape import TLS
 
 
@@ -26,8 +27,7 @@ def together(kernel: str, a: Any, b: Any) -> tuple[Any, Any]:
     if differ(a, b):
         wide = aten.result_type(a, b)
         a, b = aten.to(a, wide), aten.to(b, wide)
-    if not is_number(a):
-        refuse(kernel, a)
+    need(FLOATS, kernel, a._a)
     return a, b
 
 

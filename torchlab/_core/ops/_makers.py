@@ -23,6 +23,7 @@ from torchlab._core.dispatch.factories import told
 from torchlab._core.dispatch.generate.source import compile_source
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import Face, face
+from torchlab._core.errors import no_host_memory
 from torchlab._core.ops._making import FACTS, How, plain
 from torchlab._core.tensor import Tensor
 
@@ -104,9 +105,12 @@ def _write(m: Maker) -> Any:
         f"def {m.name}({', '.join(shown)}):\n"
         f"    if SLOW and (seen := told('{m.name}', locals())) is not None:\n"
         "        return seen\n"
-        f"    return {key}_written(How('{m.name}', {how}), {', '.join(passed)})\n"
+        "    try:\n"
+        f"        return {key}_written(How('{m.name}', {how}), {', '.join(passed)})\n"
+        "    except (MemoryError, ValueError) as error:\n"
+        "        raise no_host_memory(error) or error from None\n"
     )
-    env |= {"SLOW": SLOW, "told": told, "How": How}
+    env |= {"SLOW": SLOW, "told": told, "How": How, "no_host_memory": no_host_memory}
     fn = compile_source(f"{m.name} (maker)", source, env, m.name)
     fn.__annotations__ = {p.name: p.annotation for p in own}
     if m.quick is not None:

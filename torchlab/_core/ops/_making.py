@@ -23,7 +23,7 @@ from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout as layouts
 from torchlab._core.device import AWAY
-from torchlab._core.dispatch import compute, exotic
+from torchlab._core.dispatch import compute, exotic, resizing, writes
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.formats import (
     channels_last,
@@ -35,10 +35,11 @@ from torchlab._core.formats import (
     strided,
 )
 from torchlab._core.kind import kind
-from torchlab._core.tape import TLS, edge_of
+from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, edge_of
 from torchlab._core.tensor import Tensor, strides_of
 
 _new = object.__new__
+_LONGEST = 2**63 - 1
 COO = define(layout, "sparse_coo")
 # dtype → (NumPy dtype, kind); None stands for the default type.
 FACTS: dict[dt.dtype | None, tuple[Any, Any]] = {}
@@ -173,11 +174,13 @@ class How:
                 f"{self.name}(): device type {self.device} does not match device type of out"
                 f" parameter ({k.device})"
             )
-        if edge_of(out) is not None:
-            raise RuntimeError(
-                f"{self.name}(): functions with out=... arguments don't support automatic"
-                " differentiation, but one of the arguments requires grad. Give out.detach()."
-            )
+        if not NOGRAD or TLS.grad:
+            if type(edge_of(out)) is AccumulateGrad:
+                raise RuntimeError(
+                    f"{self.name}(): functions with out=... arguments don't support automatic"
+                    " differentiation, but one of the arguments requires grad. Give out.detach()."
+                )
+            writes.check_tape(out, ())  # views of leaves, and views that may not be written
         self.dtype, self.device = k.dtype, k.device
         self.layout = None if has is strided else has
 
@@ -259,16 +262,22 @@ class How:
         t = compute.empty(shape, dtype, self.place, strides)
         if t._k.device.type != "meta":
             t._a.fill(value)
-        return self.done(t)
+        return self.done(t, alike=True)
 
-    def around(self, array: Any, dtype: dt.dtype) -> Any:
-        """The elements of a fresh host array of that dtype."""
+    def around(self, array: Any, dtype: dt.dtype, in_order: bool = False) -> Any:
+        """The elements of a fresh host array of that dtype. `in_order`: an `out` of as many
+        elements keeps its shape and gets them in its row-major order."""
+        if in_order and self.out is not None and self.out._a.size == array.size:
+            array = array.reshape(self.out._a.shape)
         return self.done(compute.wrap_on(array, self.place, dtype))
 
-    def done(self, t: Tensor) -> Any:
-        """The last step of a new tensor: into `out`, or a leaf."""
+    def done(self, t: Tensor, alike: bool = False) -> Any:
+        """The last step of a new tensor: into `out`, or a leaf. `alike`: all elements are, so an
+        expanded `out` will do."""
         if self.out is not None:
-            t = into_out(t, self.out)
+            t = into_out(self, t, self.out, alike)
+            if type(t._e) is AccumulateGrad and not self.grad:  # (under no_grad)
+                t.requires_grad_(False)  # type: ignore[attr-defined]
         return finish(t, self.grad)
 
 
@@ -296,6 +305,11 @@ def sizes_of(size: Any, name: str = "empty") -> tuple[int, ...]:
             f" {type(bad).__name__}"
         ) from None
     for x in out:
+        if type(x) is int and x > _LONGEST:
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos"
+                f' {out.index(x) + 1} with error "Overflow when unpacking long long"'
+            )
         if x < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {x}: {list(out)}")
     return out
@@ -316,6 +330,19 @@ def format_strides(shape: Any, memory_format: Any, like: Any = None) -> Any:
     return None
 
 
-def into_out(t: Tensor, out: Tensor) -> Tensor:
-    out.resize_(t.shape)  # type: ignore[attr-defined]
-    return out.copy_(t)  # type: ignore[attr-defined]
+def into_out(maker: Any, t: Tensor, out: Tensor, alike: bool = False) -> Tensor:
+    """Write fresh values into `out`, resized to their shape; no maker has a derivative, which is
+    what the history of `out` says from now on."""
+    if out._exotic or out._level:
+        out.resize_(t.shape)  # type: ignore[attr-defined]
+        return out.copy_(t)  # type: ignore[attr-defined]
+    shape = t._a.shape
+    if out._a.shape != shape:
+        resizing.resize(out, shape, layouts.contiguous_strides(shape), maker.name)
+    elif not alike:
+        writes.check_memory(maker, out, ())
+    if out._k.device.type != "meta":
+        out._a[...] = t._a
+    writes.wrote(out)
+    writes.leave_unrecorded(maker, out, ())
+    return out

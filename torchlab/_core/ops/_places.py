@@ -220,7 +220,7 @@ def in_order(xp: Any, r: Any, strides: Any) -> Any:
 
 def copied(xp: Any, a: Any, strides: Any = None) -> Any:
     """A fresh array with a's elements and the given strides (elements; row-major if None)."""
-    if strides is None or a.size == 0 or layout.is_contiguous(a.shape, tuple(strides)):
+    if strides is None or a.size == 0:
         return a.copy(order="C")
     return in_order(xp, a.copy(order="C"), strides)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.derived import gradients
 from torchlab._core.dispatch.modes import dispatched, grad_enabled
 from torchlab._core.dispatch.registry import aten
@@ -119,7 +120,7 @@ def _packed_line(
 
 def again(
     kind: str, given: Any, args: Sequence[Any], sizes: Any, backwards: bool, needs: Any
-) -> Any:
+) -> tuple[Any, ...]:
     """The gradients of a line's arguments (x, state, w_ih, w_hh, b_ih, b_hh, and an LSTM's w_hr),
     where they will be differentiated again."""
     states = 2 if kind == "lstm" else 1
@@ -130,6 +131,43 @@ def again(
         return y, *last
 
     return tuple(gradients(run, args, needs, given))
+
+
+# ---- what the operators of a whole line have in common -------------------------------------------
+
+
+def line_meta(
+    x: Any, states: Sequence[Any], sizes: Any, keep: bool, kept: Sequence[tuple[int, int]]
+) -> tuple[MetaArray, ...]:
+    """What a line gives: the outputs, the last states, and with `keep` arrays of which `kept` tells
+    (rows for each row of the input, width); without it they have no rows."""
+    total = (x.shape[0] if sizes else x.shape[0] * x.shape[1]) if keep else 0
+    shapes = [(*x.shape[:-1], states[0].shape[1]), *(s.shape for s in states)]
+    shapes += [(rows * total, width) for rows, width in kept]
+    return tuple(MetaArray(s, x.dtype) for s in shapes)
+
+
+def gradients_meta(
+    x: Any, states: Sequence[Any], w_ih: Any, w_hh: Any, mask: Sequence[bool], *more: Any
+) -> tuple[MetaArray, ...]:
+    """The gradients of a line's arguments as its backward's kernel gives them: an empty array where
+    the mask says no. more: the shapes of arguments behind the biases."""
+    bias = w_ih.shape[:1]
+    shapes = [x.shape, *(s.shape for s in states), w_ih.shape, w_hh.shape, bias, bias, *more]
+    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip(shapes, mask, strict=True))
+
+
+def line_gradients(
+    kind: str, kernel: Callable[[list[bool]], Any], given: Sequence[Any], args: Sequence[Any],
+    sizes: Any, backwards: bool, needs: Sequence[bool],
+) -> tuple[Any, ...]:  # fmt: skip
+    """The gradients of a line's arguments, None where `needs` says no: `kernel(mask)`, or steps in
+    operators where they will be differentiated again. given: the gradients of the results."""
+    if all(g is None for g in given):
+        return (None,) * len(args)
+    if differentiated_again():
+        return again(kind, given, args, sizes, backwards, needs)
+    return tuple(v if n else None for v, n in zip(kernel(list(needs)), needs, strict=True))
 
 
 # ---- the walk of the kernels over rows ----------------------------------------------------------

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-_MADE: dict[tuple[type, str, int], type] = {}
+_MADE: dict[Any, type] = {}
 
 
-def renamed(node: Any, name: str, skipped: int = 0) -> Any:
-    """The node as one of a class called `name`; `skipped`: how many of its edges belong to
-    arguments that PyTorch's node does not know."""
+def renamed(node: Any, name: str, places: tuple[int, ...] | None = None) -> Any:
+    """The node as one of a class called `name`; `places`: which of its edges PyTorch's node has,
+    None for all."""
     cls = type(node)
-    made = _MADE.get((cls, name, skipped))
+    made = _MADE.get((cls, name, places))
     if made is None:
-        facts = {"__slots__": (), "__module__": cls.__module__, "skipped": skipped}
-        made = _MADE[cls, name, skipped] = type(name, (cls,), facts)
+        facts = {"__slots__": (), "__module__": cls.__module__, "places": places}
+        made = _MADE[cls, name, places] = type(name, (cls,), facts)
     node.__class__ = made
     return node
 

@@ -17,6 +17,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op, pointwise
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, ORDERED, need
 from torchlab._core.ops.kernels import into, number
 
 _SELU_ALPHA = 1.6732632423543772
@@ -195,7 +196,7 @@ def log_sigmoid(xp: Any, x: Any, out: Any = None) -> Any:
 )
 def leaky_relu(xp: Any, x: Any, negative_slope: Any = 0.01, out: Any = None) -> Any:
     """x where x > 0, else negative_slope · x."""
-    return into(xp.where(x > 0, x, x * x.dtype.type(negative_slope)), out)
+    return into(xp.where(x > 0, x, x * number(negative_slope, x.dtype)), out)
 
 
 @pointwise(
@@ -208,7 +209,7 @@ def leaky_relu(xp: Any, x: Any, negative_slope: Any = 0.01, out: Any = None) -> 
 )
 def leaky_relu_backward(xp: Any, g: Any, x: Any, negative_slope: Any, out: Any = None) -> Any:
     """grad where x > 0, else negative_slope · grad."""
-    return into(xp.where(x > 0, g, g * g.dtype.type(negative_slope)), out)
+    return into(xp.where(x > 0, g, g * number(negative_slope, g.dtype)), out)
 
 
 @_activation(
@@ -252,7 +253,8 @@ def hardswish_slope(g: Any, self: Any) -> Any:
 )
 def hardswish(xp: Any, x: Any, out: Any = None) -> Any:
     """x · hardsigmoid(x)."""
-    return xp.multiply(x, hardsigmoid.kernel(xp, x), out=out)
+    one = x.dtype.type
+    return xp.divide(x * xp.minimum(xp.maximum(x + one(3), one(0)), one(6)), one(6), out=out)
 
 
 @_activation(
@@ -262,7 +264,8 @@ def hardswish(xp: Any, x: Any, out: Any = None) -> Any:
 )
 def threshold_op(xp: Any, x: Any, threshold: Any, value: Any, out: Any = None) -> Any:
     """x where x > threshold, else value."""
-    return into(xp.where(x <= threshold, number(value, x.dtype), x), out)
+    need(ORDERED, "threshold_cpu", x)
+    return into(xp.where(x <= number(threshold, x.dtype), number(value, x.dtype), x), out)
 
 
 @_activation(
@@ -408,6 +411,7 @@ def prelu(self: Any, weight: Any) -> Any:
     """x where x > 0, else weight · x; `weight` has one element, or one for each channel (dimension
     1)."""
     a, w = self._a, weight._a
+    need(FLOATS, "prelu_cpu", a)
     if self._k.dtype is not weight._k.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {self._k.dtype.scalar_name} and "
@@ -493,11 +497,14 @@ def rrelu_with_noise(xp: Any, x: Any, noise: Any, out: Any = None) -> Any:
 def _rrelu(
     self: Any, lower: float, upper: float, training: bool, inplace: bool, generator: Any
 ) -> Any:
+    need(FLOATS, "rrelu_with_noise_out_cpu", self._a)
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, but got {lower} "
             f"and {upper}"
         )
+    if not inplace:
+        self = aten.contiguous(self)  # the result is row-major, whatever the input
     if not training:
         slope = (lower + upper) / 2
         return leaky_relu.inplace(self, slope) if inplace else leaky_relu.call(self, slope)

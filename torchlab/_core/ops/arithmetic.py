@@ -14,20 +14,18 @@ from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._reduce import scalar_name
 from torchlab._core.ops._renamed import renamed
-from torchlab._core.ops.kernels import exact, fast, into, number
+from torchlab._core.ops.kernels import exact, fast, into, multiply_add, negative, number
 from torchlab._core.tensor import Tensor
 
 
 @fast(np.add)
 def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     _check_alpha(a, alpha)
-    if alpha != 1:
-        b = (
-            xp.multiply(b, number(alpha, b.dtype))
-            if b.dtype != np.bool_
-            else xp.logical_and(b, bool(alpha))
-        )
-    return xp.add(a, b, out=out)
+    if alpha == 1:
+        return xp.add(a, b, out=out)
+    if b.dtype == np.bool_:
+        return xp.add(a, xp.logical_and(b, bool(alpha)), out=out)
+    return multiply_add(xp, a, b, number(alpha, b.dtype), out)
 
 
 @fast(np.subtract)
@@ -38,9 +36,12 @@ def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
             " `logical_xor()` operator instead."
         )
     _check_alpha(a, alpha)
-    if alpha != 1:
-        b = xp.multiply(b, number(alpha, b.dtype))
-    return xp.subtract(a, b, out=out)
+    if alpha == 1:
+        return xp.subtract(a, b, out=out)
+    factor = number(alpha, b.dtype)
+    if b.dtype.kind in "iu":
+        return xp.subtract(a, b * factor, out=out)
+    return multiply_add(xp, a, b, -factor, out)
 
 
 def _check_alpha(a: Any, alpha: Any) -> None:
@@ -97,7 +98,7 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
         return rsub_tensor.call(self, other, alpha=alpha)
     r = aten.sub(other, self, alpha=alpha)
     if r._e is not None:
-        renamed(r._e, "RsubBackward1", 1)
+        renamed(r._e, "RsubBackward1", (1,))
     return r
 
 
@@ -157,7 +158,7 @@ floor_divide = binary(
         "self": "no_derivative_of('floor_divide')",
         "other": "no_derivative_of('floor_divide')",
     },
-    grad_name="NotImplemented",
+    grad_name="NotImplemented|NotImplemented",
     doc="The floor of self / other; integers stay integers.",
 )
 
@@ -402,11 +403,7 @@ def _neg(xp: Any, a: Any, out: Any = None) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to"
             " invert a mask, use the `~` or `logical_not()` operator instead."
         )
-    if out is not None and not out.flags.c_contiguous:
-        # NumPy 2.4 reads the wrong elements where it negates a strided array into itself
-        out[...] = xp.negative(a)
-        return out
-    return xp.negative(a, out=out)
+    return negative(xp, a, out)
 
 
 _neg.fast_ufunc = np.negative  # type: ignore[attr-defined]
@@ -484,9 +481,24 @@ sgn = unary(
     vjp={"self": "sgn_backward(g, self, result)"},
     doc="x / |x|, 0 at 0.",
 )
+
+
+def _reciprocal_array(a: Any, out: Any = None) -> Any:
+    if a.dtype.kind == "c":  # by the rule for quotients: infinity at 0, not NaN
+        return np.true_divide(a.dtype.type(1), a, out=out)
+    return np.reciprocal(a, out=out)
+
+
+@fast(_reciprocal_array)
+def _reciprocal(xp: Any, a: Any, out: Any = None) -> Any:
+    if a.dtype.kind == "c":
+        return xp.true_divide(a.dtype.type(1), a, out=out)
+    return xp.reciprocal(a, out=out)
+
+
 reciprocal = unary(
     "reciprocal",
-    np.reciprocal,
+    _reciprocal,
     promote="float",
     expr="1 / self",
     vjp={"self": "-g * conj_of(result * result)"},
@@ -527,7 +539,8 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
     """self + value · tensor1 · tensor2."""
     if a.dtype == np.bool_:
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
-    return xp.add(a, (b * c) * number(value, a.dtype), out=out)
+    scaled = b if value == 1 else b * number(value, a.dtype)
+    return multiply_add(xp, a, scaled, c, out)
 
 
 @vjp_helper
@@ -559,7 +572,8 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv"
             " will perform a true division of tensor1 and tensor2."
         )
-    return xp.add(a, number(value, a.dtype) * (b / c), out=out)
+    scaled = b if value == 1 else b * number(value, a.dtype)
+    return xp.add(a, scaled / c, out=out)
 
 
 @pointwise(
@@ -576,7 +590,9 @@ def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
     """self + weight · (end − self), in the form that is exact at both ends."""
     if a.dtype.kind in "iub":
         raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{scalar_name(a)}'")
-    return into(xp.where(xp.absolute(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)), out)
+    near = xp.absolute(w) < 0.5
+    base, share = xp.where(near, a, b), xp.where(near, w, w - 1)
+    return multiply_add(xp, base, share, b - a, out)
 
 
 for _new_name, _old in (

@@ -16,6 +16,7 @@ from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.ops.kernels import np, row_dot, row_sum
 
 _masks: dict[tuple[int, int], Any] = {}
@@ -160,6 +161,10 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
             "but got query.dtype: "
             f"{q.dtype} key.dtype: {k.dtype} and value.dtype: {v.dtype} instead."
         )
+    if q._k.dtype.is_complex:
+        need(FLOATS, "softmax_lastdim_kernel_impl", q._a)
+    if not q._k.dtype.is_floating_point:
+        raise RuntimeError(f"expected scalar type Float but found {q._k.dtype.scalar_name}")
     if q._a.shape[-1] != k._a.shape[-1] or k._a.shape[-2] != v._a.shape[-2]:
         raise RuntimeError(
             f"scaled_dot_product_attention: query {list(q._a.shape)}, key {list(k._a.shape)} and "
@@ -183,6 +188,17 @@ def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
                 "match query dtype, but "
                 f"got attn_mask.dtype: {mask.dtype} and query.dtype: {q.dtype} instead."
             )
+
+
+def _check_fits(q: Any, k: Any, mask: Any) -> None:
+    """Raise RuntimeError if the scores do not take the mask without growing."""
+    lead = layout.broadcast_shapes(q._a.shape[:-2], k._a.shape[:-2])
+    scores = (*lead, q._a.shape[-2], k._a.shape[-2])
+    both = tuple(layout.broadcast_shapes(scores, mask._a.shape))
+    if both != scores:
+        raise RuntimeError(
+            f"output with shape {list(scores)} doesn't match the broadcast shape {list(both)}"
+        )
 
 
 @face("scaled_dot_product_attention", method=False, spaces=("nn.functional",), autocast="lower")
@@ -214,6 +230,8 @@ def scaled_dot_product_attention(
             t if t._a.shape[-3] == heads else aten.repeat_interleave(t, heads // t._a.shape[-3], -3)
             for t in (key, value)
         )
+    if attn_mask is not None:
+        _check_fits(query, key, attn_mask)
     out, p = attention.call(query, key, value, attn_mask, is_causal, float(scale))
     if dropout_p > 0:
         return aten.matmul(aten.dropout(p, dropout_p, True), value)

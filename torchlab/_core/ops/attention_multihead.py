@@ -11,6 +11,7 @@ from typing import Any
 
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.settings import warn_user
 
 
 def _mask_check(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
@@ -47,13 +48,22 @@ def _mask_check(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads
     return batched
 
 
-def _as_numbers(name: str, mask: Any, dtype: Any) -> Any:
-    """A mask of numbers to add: −∞ where a mask of booleans is true."""
+def as_numbers(name: str, mask: Any, dtype: Any, other: Any = None, other_name: str = "") -> Any:
+    """A mask of numbers to add: −∞ where a mask of booleans is true; None of None.
+
+    Warns if `other`, a mask that goes with it, is of another dtype. Raises AssertionError for other
+    than booleans and floating-point numbers.
+    """
     if mask is None:
         return None
     kind = mask._k.dtype
     if kind.name != "bool" and not kind.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported, got {kind}")
+    if other is not None and other._k.dtype is not kind:
+        warn_user(
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both "
+            "instead."
+        )
     if kind.is_floating_point:
         return mask
     zeros = aten.zeros_like(mask, dtype=dtype)
@@ -165,9 +175,10 @@ def multi_head_attention_forward(
     if embed % num_heads:
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
     width = embed // num_heads
-    padding = _as_numbers("key_padding_mask", key_padding_mask, query._k.dtype)
+    dtype = query._k.dtype
+    padding = as_numbers("key_padding_mask", key_padding_mask, dtype, attn_mask, "attn_mask")
     hinted = is_causal and padding is None and not need_weights
-    mask = None if hinted else _as_numbers("attn_mask", attn_mask, query._k.dtype)
+    mask = None if hinted else as_numbers("attn_mask", attn_mask, dtype)
     is_causal = hinted
     weights = _in_weights(
         in_proj_weight,

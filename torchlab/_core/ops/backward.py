@@ -138,9 +138,8 @@ def strided_backward(g: Tensor, geometry: Any, base: Any) -> Tensor:
         return strided_backward(pairs, in_pairs(geometry), base)
     _, base_strides, base_offset = base_geometry
     size, strides, offset = geometry
-    return aten.as_strided_backward(
-        g, tuple(shape), base_strides, base_offset, size, strides, offset
-    )
+    r = aten.as_strided_backward(g, tuple(shape), base_strides, base_offset, size, strides, offset)
+    return aten.view(r, r._a.shape)  # type: ignore[no-any-return]  # PyTorch's is a view of cells
 
 
 _as_strided_backward.append(strided_backward)
@@ -174,7 +173,7 @@ def _in_real_numbers(node: Any, g: Tensor) -> tuple[Any, Tensor]:
     if both were real."""
     shape, base_geometry, k = node.base
     told = CopySlices()
-    told.next = node.next
+    told.next, told.places = node.next, node.places
     if k.dtype.is_complex:
         pairs = in_pairs(base_geometry)
         told.fn, told.view, told.base = node.fn, node.view, (pairs[0], pairs, node.fn.k)

@@ -12,7 +12,7 @@ from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 
 
-@face("_chunk_cat", method=False, out=True)
+@face("_chunk_cat", method=False, out=True, tags=("out_unrecorded",))
 def chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Any:
     """Every tensor padded with zeros and cut into `num_chunks` along `dim`; the chunks of the same
     number, flattened, one after the other: shape (sizes before dim, num_chunks, rest)."""

@@ -42,6 +42,8 @@ _conj_physical_op = unary(
     _conjugate,
     public=False,
     vjp={"self": "conj_of(g)"},
+    grad_name="ConjPhysicalBackward1",
+    tags=("pointwise", "out_unrecorded"),
 )
 
 
@@ -98,13 +100,13 @@ def conj_physical(self: Any, *, out: Any = None) -> Any:
     """The complex conjugate in memory of its own; real tensors are given back as they are."""
     if out is not None:
         return _conj_physical_op.out(self, out=out)
-    return _conj_physical_op.call(self) if self._k.dtype.is_complex else self
+    return _conj_physical.call(self) if self._k.dtype.is_complex else self
 
 
 @face("conj_physical_")
 def conj_physical_(self: Any) -> Any:
     """In-place `conj_physical`."""
-    return _conj_physical_op.inplace(self) if self._k.dtype.is_complex else self
+    return _conj_physical_op.inplace(self)  # counts as a write to real tensors, too
 
 
 @face("resolve_conj")
@@ -253,7 +255,7 @@ def _check_out(made: Any, out: Any, what: str) -> None:
 def polar(abs: Any, angle: Any) -> Any:
     """A complex tensor from absolute values and angles."""
     a, b = abs._k.dtype, angle._k.dtype
-    if not (a.is_floating_point and b.is_floating_point):
+    if any(not d.is_floating_point or d.name == "bfloat16" for d in (a, b)):
         raise RuntimeError(
             "polar: Expected both inputs to be Half, Float or Double tensors but got"
             f" {a.scalar_name} and {b.scalar_name}"
@@ -263,6 +265,8 @@ def polar(abs: Any, angle: Any) -> Any:
             f"polar: Expected object of scalar type {a.scalar_name} but got scalar type"
             f" {b.scalar_name} for second argument"
         )
+    if a.itemsize < 4:
+        raise NotImplementedError(f"\"polar_cpu\" not implemented for '{a.scalar_name}'")
     return complex_.function(abs * aten.cos(angle), abs * aten.sin(angle))
 
 

@@ -27,8 +27,8 @@ from torchlab._core.formats import (
 )
 from torchlab._core.ops._making import format_strides
 from torchlab._core.ops.kernels import before_ints, copy_into
-from torchlab._core.settings import warn_user
-from torchlab._core.tape import TLS, edge_of
+from torchlab._core.settings import warn_once, warn_user
+from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
 _new = object.__new__
@@ -67,6 +67,7 @@ def _assign(r: Tensor, t: Tensor) -> None:
         src = src != 0
     elif src.dtype.kind == "c" and dst.dtype.kind != "c":
         src = src.real
+        warn_once("complex", "Casting complex values to real discards the imaginary part")
     if src.dtype.kind == "f" and dst.dtype.kind in "iu":
         np.copyto(dst, before_ints(src, dst.dtype), casting="unsafe")
         return
@@ -288,8 +289,6 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
         )
-    if SLOW and TLS.function_modes:
-        return told("copy_", locals())
     grad = writes.prepare_write(copy, self, (src,))
     if src is not self:
         writes.check_memory(copy, self, (src,))
@@ -405,6 +404,8 @@ def _scalar(self: Any, name: str) -> Any:
         )
     value = item.body(self)
     if name != "__complex__" and isinstance(value, complex):
+        if not value.imag:
+            return value.real
         kind = {"__float__": "double", "__int__": "int64_t"}[name]
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {value}")
     return value

@@ -14,7 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.factories import fresh
-from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.dispatch.modes import SLOW, as_subclass
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import preserve_format
@@ -235,6 +235,8 @@ def tensor(
             " sourceTensor.detach().clone().requires_grad_(True), rather than"
             " torch.tensor(sourceTensor).",
         )
+        if type(data) is not Tensor and not (data._level or data._exotic):
+            data = as_subclass(data, Tensor)  # a plain one comes out, whatever the class
         r = aten.clone(aten.detach(data))
         r = aten.to(r, device=device, dtype=dtype)
         return finish(r, requires_grad)
@@ -242,7 +244,7 @@ def tensor(
     dev = devices.as_device(device)
     t = compute.wrap_on(a, dev)
     if SLOW:
-        t = fresh(t, locals())
+        t = fresh(t)
     return finish(t, requires_grad)
 
 

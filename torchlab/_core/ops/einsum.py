@@ -264,6 +264,7 @@ def _pairs(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     out=True,
+    tags=("out_copied", "out_same_dtype"),
     method=False,
     autocast="promote:accelerator",
 )
@@ -282,13 +283,11 @@ def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
             raise RuntimeError(f"tensordot: a dim appears twice in the {name} list: {found}")
     for i, j in zip(da, db, strict=True):
         m, n = a._a.shape[i], b._a.shape[j]
-        if m == n:
-            continue
-        if m == 1:
-            b = aten.sum(b, j, True, dtype=b.dtype)
-        elif n == 1:
+        if n == 1:
             a = aten.sum(a, i, True, dtype=a.dtype)
-        else:
+        elif m == 1:
+            b = aten.sum(b, j, True, dtype=b.dtype)
+        elif m != n:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {m} in dim {i} and "
                 f"second has size {n} in dim {j}"
@@ -299,7 +298,8 @@ def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     inner = math.prod(a._a.shape[d] for d in da)
     if math.prod(left) == math.prod(right) == 1:
         x, y = aten.permute(a, (*rest_a, *da)), aten.permute(b, (*db, *rest_b))
-        r = aten.dot(aten.reshape(x, (inner,)), aten.reshape(y, (inner,)))
+        x, y = (v if v._a.ndim == 1 else aten.reshape(v, (inner,)) for v in (x, y))
+        r = aten.dot(x, y)
         return aten.reshape(r, (*left, *right))
     x = aten.reshape(aten.permute(a, (*rest_a, *da)), (math.prod(left), inner))
     y = aten.reshape(aten.permute(b, (*db, *rest_b)), (inner, math.prod(right)))

@@ -12,8 +12,9 @@ import numpy as np
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
+from torchlab._core.ops._kinds import need
 from torchlab._core.ops._special import floating, scipy_kernel, special
-from torchlab._core.ops.kernels import exact, fast, into
+from torchlab._core.ops.kernels import exact, fast, into, negative
 from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
@@ -175,7 +176,7 @@ digamma = unary(
 def _sigmoid(xp: Any, a: Any, out: Any = None) -> Any:
     if a.dtype.kind == "c":
         return into(1 / (1 + xp.exp(-a)), out)
-    r = xp.negative(a, out=out)
+    r = negative(xp, a, out)
     r = xp.exp(r, out=r) if type(r) is np.ndarray else np.asarray(xp.exp(r))
     r = xp.add(r, r.dtype.type(1), out=r)
     return xp.reciprocal(r, out=r)
@@ -409,6 +410,8 @@ def _bits(name: str, ufunc: Any, *py: str) -> Any:
         if a.dtype.kind not in "iub":
             what = name.replace("bitwise_left_", "l").replace("bitwise_right_", "r")
             raise NotImplementedError(f"\"{what}_cpu\" not implemented for '{_dtype_name(a)}'")
+        if name.endswith("shift"):
+            need("iu", "lshift_cpu" if "left" in name else "rshift_cpu", a)
         return getattr(xp, ufunc.__name__)(a, b, out=out)
 
     return binary(name, kernel, py=py)
@@ -575,17 +578,22 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
     return tuple(v for v in (x, low, high) if v is not None)
 
 
+def _between(xp: Any, a: Any, low: Any, high: Any, out: Any = None) -> Any:
+    need("fcViu", "clamp_cpu", a)
+    return xp.minimum(xp.maximum(a, low), high, out=out)
+
+
 clamp_both = pointwise(
     "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor",
     public=False,
-    grad_name="ClampBackward1|ClampBackward0",
+    grad_name="ClampBackward1:0|ClampBackward0",
     expr="minimum(maximum(self, min), max)",
     vjp={
         "self": "masked(g, (self >= min) & (self <= max))",
         "min": "masked(g, (min < max) & (self < min))",
         "max": "masked(g, (self > max) | (max < min))",
     },
-)(exact(lambda xp, a, low, high, out=None: xp.minimum(xp.maximum(a, low), high, out=out)))
+)(exact(_between))
 
 
 def _lower(name: str, node: str, public: bool) -> Any:
@@ -613,8 +621,8 @@ def _upper(name: str, node: str, public: bool) -> Any:
 clamp_min = _lower("clamp_min", "ClampMinBackward0|ClampMinBackward1", True)
 clamp_max = _upper("clamp_max", "ClampMaxBackward0|ClampMaxBackward1", True)
 # `clamp` with one bound: the same, under a name of its own on the tape.
-_clamp_low = _lower("_clamp_low", "ClampBackward1|ClampBackward0", False)
-_clamp_high = _upper("_clamp_high", "ClampBackward1|ClampBackward0", False)
+_clamp_low = _lower("_clamp_low", "ClampBackward1|ClampBackward0:01-", False)
+_clamp_high = _upper("_clamp_high", "ClampBackward1|ClampBackward0:0-1", False)
 alias("clip", "clamp")
 
 

@@ -16,6 +16,7 @@ from torchlab._core.dispatch.factories import transformed
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, NUMBERS
 from torchlab._core.ops._sparse import new_coo
 
 _F = ("nn.functional",)
@@ -144,6 +145,11 @@ def renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
     whoever saved the table for backward will be told."""
     table = aten.detach(weight)
     a = table._a
+    if a.dtype.kind not in NUMBERS:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{table._k.dtype.scalar_name} instead."
+        )
     rows = np.unique(indices._a)
     picked = a[rows].astype(np.float64)
     if norm_type == np.inf:
@@ -227,6 +233,12 @@ def bags(
             return seen
     if mode not in _MODES:
         raise ValueError("mode has to be one of sum, mean or max")
+    if weight._a.dtype.kind not in FLOATS:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: "
+            f"Half, BFloat16, Float, Double; but got torch.{weight._k.dtype.scalar_name}Tensor "
+            "instead (while checking arguments for embedding_bag)"
+        )
     if indices._a.ndim == 2:
         if offsets is not None:
             raise ValueError(

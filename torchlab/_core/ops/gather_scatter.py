@@ -17,6 +17,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import REAL, need
 from torchlab._core.ops._places import add_at, scalar_name, written_row_major
 from torchlab._core.ops._scatter import REDUCES, reduce_at
 from torchlab._core.ops.kernels import number
@@ -217,11 +218,15 @@ def scatter_combined(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: st
         )
 
 
-def _scatter_op(self: Any, src: Any, value: Any, reduce: Any) -> tuple[Any, tuple[Any, ...]]:
+def _scatter_op(
+    self: Any, index: Any, src: Any, value: Any, reduce: Any
+) -> tuple[Any, tuple[Any, ...]]:
     given = src if src is not None else value
     tensor = hasattr(given, "_k")
     if reduce is not None:
-        if not tensor:
+        if not tensor and not index._a.size:  # nobody looks at the number
+            given = 0
+        elif not tensor:
             compute.scalar_array(given, self._k.dtype)  # refuses what does not fit
         return scatter_combined, (
             (
@@ -247,7 +252,7 @@ def scatter(
 ) -> Any:
     """self with values of `src` (a tensor or a number) at the places `index` names along `dim`;
     `reduce` "add" or "multiply" combines them with what is there."""
-    chosen, rest = _scatter_op(self, src, value, reduce)
+    chosen, rest = _scatter_op(self, index, src, value, reduce)
     if out is not None:
         return chosen.out(self, dim, index, *rest, out=out)
     return chosen.call(self, dim, index, *rest)
@@ -260,7 +265,7 @@ def scatter_(
     """In-place version of `scatter`."""
     if reduce is not None:
         writes.prepare_write(scatter_combined, self, ())
-    chosen, rest = _scatter_op(self, src, value, reduce)
+    chosen, rest = _scatter_op(self, index, src, value, reduce)
     return chosen.inplace(self, dim, index, *rest)
 
 
@@ -305,6 +310,9 @@ def scatter_reduce(
             "scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce}."
         )
+    if reduce in ("amax", "amin", "mean"):
+        kinds = "fcViu" if reduce == "mean" else REAL
+        need(kinds, f"scatter_gather_tensor_cpu_reduce_{reduce}", a)
     dim = _checked(a, dim, index, "scatter_reduce", "self", src)
     r = a.copy(order="C")
     if index.size:

@@ -24,6 +24,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.ops._places import add_at
 from torchlab._core.settings import warn_user
 
@@ -223,6 +224,7 @@ def _check(x: Any, grid: Any, mode: int, padding: int) -> None:
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input "
                 f"has sizes {list(x.shape)} with dimension {i} being empty"
             )
+    need(FLOATS, f"grid_sampler_{n}d_cpu_kernel_impl", x)
     if mode == CUBIC and n != 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if mode not in (LINEAR, NEAREST, CUBIC) or padding not in (ZEROS, BORDER, REFLECTION):
@@ -257,7 +259,7 @@ def _declare(n: int) -> None:
                 at = _rows(xp, taps, x.shape[2:], x.shape[0])
                 r += rows.take(at, axis=0) * _product([t.weight for t in taps])
         shape = (x.shape[0], *grid.shape[1:-1], x.shape[1])
-        return xp.ascontiguousarray(xp.moveaxis(r.reshape(shape), -1, 1))
+        return xp.moveaxis(r.reshape(shape), -1, 1).copy()  # of one channel, too: for its strides
 
     def backward(
         xp: Any,
@@ -285,7 +287,7 @@ def _declare(n: int) -> None:
                     dots = (rows.take(at, axis=0) * gr).sum(axis=1, keepdims=True)
                     _add_slopes(gg, taps, dots)
         if mask[0]:
-            gx = xp.ascontiguousarray(xp.moveaxis(gx.reshape(batch, *spatial, c), -1, 1))
+            gx = xp.moveaxis(gx.reshape(batch, *spatial, c), -1, 1).copy()
         return gx, gg
 
     op(
@@ -295,6 +297,7 @@ def _declare(n: int) -> None:
         half=False,
         meta=meta,
         autocast="float32:cpu",
+        grad_name=f"GridSampler{n}DBackward0",
         vjp={"input, grid": f"grid_sampler_vjp(g, input, grid, {rest}, needs)"},
     )(forward)
     op(

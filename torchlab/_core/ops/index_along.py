@@ -231,7 +231,7 @@ def _fill(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
             f"index_fill_(): Index has to be a vector/scalar, but got shape {list(index.shape)}"
         )
     a, index = (x.reshape(1) if x.ndim == 0 else x for x in (a, index))
-    if a.size or not a.shape[dim]:
+    if 0 not in _rest(a, dim):  # a slice without elements is nowhere: PyTorch does not look
         _bounds(index, a.shape[dim], dim, "index_fill_", IndexError, -a.shape[dim])
         a[_places(a, dim, index).key] = value
 

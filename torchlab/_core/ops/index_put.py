@@ -112,7 +112,6 @@ def index_put_backward(g: Any, indices: Any, accumulate: bool) -> Any:
     meta=lambda a, indices, values, accumulate: meta_like(a),
     vjp={"self": "index_put_backward(g, indices, accumulate)", "values": "index(g, indices)"},
     autocast="promote:accelerator",
-    tags=("apart",),
 )
 @written
 def index_put(xp: Any, a: Any, indices: Any, values: Any, accumulate: bool = False) -> None:

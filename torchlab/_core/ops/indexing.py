@@ -173,14 +173,6 @@ def _row_major(r: Any, key: tuple[Any, ...]) -> Any:
 
 def _getitem_odd(self: Any, index: Any) -> Any:
     """Under modes, or on subclasses."""
-    if TLS.function_modes:
-        mode = TLS.function_modes.pop()
-        try:
-            return mode.__torch_function__(
-                Tensor.__getitem__, modes._types((self,)), (self, index), {}
-            )  # type: ignore[attr-defined]
-        finally:
-            TLS.function_modes.append(mode)
     parts = index if type(index) is tuple else (index,)
     handlers = modes.overriding((self, *parts))
     for x in handlers:
@@ -353,15 +345,6 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`, value broadcast and converted; recorded if gradients flow."""
     c = type(self)
     if not SLOW and (c is Tensor or c is Parameter) and _wrote_plainly(self, index, value):
-        return
-    if TLS.function_modes:
-        mode = TLS.function_modes.pop()
-        try:
-            mode.__torch_function__(
-                Tensor.__setitem__, modes._types((self,)), (self, index, value), {}
-            )  # type: ignore[attr-defined]
-        finally:
-            TLS.function_modes.append(mode)
         return
     handlers = modes.overriding((self, value))
     for x in handlers:

@@ -71,7 +71,7 @@ def cat(xp: Any, arrays: Any, dim: int) -> Any:
         else:
             try:
                 r = np.concatenate(arrays, dim)
-                if r.flags.c_contiguous:
+                if r.flags.c_contiguous and (r.ndim < 4 or _format(arrays, r.shape) is None):
                     return r
             except (ValueError, IndexError):
                 pass  # below is said why
@@ -96,17 +96,24 @@ def cat(xp: Any, arrays: Any, dim: int) -> Any:
 
 @vjp_helper
 def cat_backward(g: Any, shapes: Any, dtypes: Any, dim: int) -> Any:
-    """Each tensor's part of g, in its type."""
+    """Each tensor's part of g."""
     dim = layout.wrap_dim(dim, g._a.ndim)
     parts, at = [], 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
         if shape == (0,) and g._a.ndim != 1:
-            parts.append(aten.zeros((0,), dtype=dtype, device=g._k.device))
+            parts.append(aten.zeros((0,), dtype=g._k.dtype, device=g._k.device))
             continue
         part = aten.narrow(g, dim, at, shape[dim])
-        parts.append(part if dtype is g._k.dtype else aten.to(part, dtype=dtype))
+        parts.append(part if dtype is g._k.dtype else _real_part(part, dtype))
         at += shape[dim]
     return parts
+
+
+def _real_part(g: Any, dtype: Any) -> Any:
+    """What a tensor of `dtype` gets of a gradient. The engine converts to the type of a tensor that
+    wants gradients; a hook of the node sees those of the others (of truth values, too) as they
+    are."""
+    return aten.real(g) if g._k.dtype.is_complex and not dtype.is_complex else g
 
 
 alias("concat", "cat")
@@ -165,9 +172,10 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
 
 @vjp_helper
 def stack_backward(g: Any, dtypes: Any, dim: int) -> Any:
-    parts = aten.unbind(g, dim)
+    """Each tensor's part of g: a view of its own, so that it may be written to."""
+    parts = [aten.select(g, dim, i) for i in range(len(dtypes))]
     return [
-        p if d is p._k.dtype else aten.to(p, dtype=d) for p, d in zip(parts, dtypes, strict=True)
+        p if d is p._k.dtype else _real_part(p, d) for p, d in zip(parts, dtypes, strict=True)
     ]
 
 
@@ -219,10 +227,14 @@ def _one(t: Any) -> Any:
 
 
 def _two(t: Any) -> Any:
-    return t if t._a.ndim > 1 else aten.unsqueeze(_one(t), 0)
+    if not t._a.ndim:
+        return aten.reshape(t, (1, 1))
+    return t if t._a.ndim > 1 else aten.unsqueeze(t, 0)
 
 
 def _three(t: Any) -> Any:
+    if not t._a.ndim:
+        return aten.reshape(t, (1, 1, 1))
     return t if t._a.ndim > 2 else aten.unsqueeze(_two(t), -1)
 
 

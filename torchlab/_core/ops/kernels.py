@@ -11,6 +11,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import scalar_array
 from torchlab._core.dtype import from_numpy
+from torchlab._core.settings import warn_user
 from torchlab._core.tape import NOGRAD, TLS
 
 
@@ -49,6 +50,27 @@ def number(value: Any, dtype: np.dtype) -> Any:
     if type(value) is float and dtype.char in "fd" and -3e38 < value < 3e38:
         return dtype.type(value)
     return scalar_array(value, from_numpy(dtype))
+
+
+def multiply_add(xp: Any, a: Any, b: Any, c: Any, out: Any = None) -> Any:
+    """a + b · c. In float32 it is rounded once, as processors' fused multiply-add does, with which
+    PyTorch computes it: in float64 the product of two float32 is exact. (The sum is rounded to 53
+    bits and then to 24, which differs in about one of 10^8 elements.)"""
+    if a.dtype != np.float32 or b.dtype != np.float32:
+        return xp.add(a, b * c, out=out)
+    wide = xp.multiply(b, c, dtype=np.float64)
+    if out is None:
+        return xp.add(wide, a).astype(np.float32)
+    return xp.add(wide, a, out=out, casting="same_kind")
+
+
+def negative(xp: Any, a: Any, out: Any = None) -> Any:
+    """−a. NumPy 2.4 reads the wrong elements where it writes into a strided array and the input's
+    step is four elements of 32 bits or eight of 64."""
+    if out is None or out.flags.c_contiguous:
+        return xp.negative(a, out=out)
+    out[...] = xp.negative(a)
+    return out
 
 
 def before_ints(a: Any, to: np.dtype) -> Any:
@@ -156,11 +178,24 @@ NONE, MEAN, SUM = 0, 1, 2  # PyTorch's numbers of the losses' reductions
 REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
+def reduction_name(reduction: str, size_average: Any, reduce: Any) -> str:
+    """The reduction of a loss, on which the former arguments size_average and reduce decide where
+    they are given. Warns of these."""
+    if size_average is None and reduce is None:
+        return reduction
+    average = True if size_average is None else size_average
+    chosen = "none" if reduce is False else "mean" if average else "sum"
+    warn_user(
+        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' "
+        "instead."
+    )
+    return chosen
+
+
 def reduction_number(reduction: Any, size_average: Any = None, reduce: Any = None) -> int:
     """PyTorch's number of a loss's reduction; the two deprecated flags still win."""
     if size_average is not None or reduce is not None:
-        average = size_average is None or size_average
-        return NONE if reduce is False else MEAN if average else SUM
+        reduction = reduction_name(reduction, size_average, reduce)
     try:
         return REDUCTIONS[reduction]
     except KeyError:
@@ -182,6 +217,7 @@ __all__ = [
     "moments",
     "np",
     "per_channel",
+    "reduction_name",
     "reduction_number",
     "row_dot",
     "row_sum",

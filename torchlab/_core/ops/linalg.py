@@ -5,6 +5,7 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/torch.html#blas-and-
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def _bmm_shape(a: Any, b: Any) -> tuple[int, int, int]:
 @op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     out=True,
-    tags=("out_same_dtype",),
+    tags=("out_same_dtype", "float_result"),  # (of no elements it may be one of integers)
     autocast="lower",
     vjp={
         "self": "bmm(g, transpose(conj_of(mat2), 1, 2))",
@@ -366,7 +367,19 @@ def rmatmul(self: Any, other: Any) -> Any:
 def linear(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weightᵀ + bias: (…, in) → (…, out), weight (out, in)."""
     n = input._a.ndim
-    if bias is not None and n == 2:
-        return addmm.call(bias, input, aten.t(weight))
-    r = matmul.call(input, aten.t(weight) if weight._a.ndim == 2 else weight)
+    if not n:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, but they are 0D and"
+            f" {weight._a.ndim}D"
+        )
+    if bias is not None:
+        if n == 2:
+            return addmm.call(bias, input, aten.t(weight))
+        shape = bias._a.shape
+        if input._k.contiguous and (len(shape) == 1 or len(shape) == 2 and shape[0] == 1):
+            lead = input._a.shape[:-1]
+            rows = aten.view(input, (math.prod(lead), input._a.shape[-1]))
+            r = addmm.call(bias, rows, aten.t(weight))
+            return aten.view(r, (*lead, r._a.shape[1]))
+    r = matmul.call(input, aten.t(weight))
     return r if bias is None else aten.add(r, bias)

@@ -284,6 +284,7 @@ def eig_backward(gl: Any, gv: Any, values: Any, v: Any, dtype: Any) -> Any:
     method=False,
     spaces=(),
     out=True,
+    tags=("out_unrecorded",),
     autocast="float32:cpu",
 )
 def linalg_eigvals(self: Any) -> Any:

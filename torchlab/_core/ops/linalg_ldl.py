@@ -137,7 +137,7 @@ def _check_solve(ld: Any, pivots: Any, b: Any) -> tuple[int, ...]:
     method=False,
     spaces=(),
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_unrecorded"),
     half=False,
     vjp={
         "LD": "no_derivative_for('aten::linalg_ldl_solve', g)",

@@ -13,9 +13,13 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import need
 from torchlab._core.ops._lapack import offer
 from torchlab._core.ops._matrices import check_float
 from torchlab._core.ops._reduce import scalar_name
+from torchlab._core.ops.kernels import multiply_add
+from torchlab._core.settings import warn_once
+from torchlab._core.tensor import strides_of
 
 # ---- two vectors --------------------------------------------------------------------------------
 
@@ -75,7 +79,7 @@ def ger(self: Any, vec2: Any) -> Any:
         raise RuntimeError(
             f"outer: Expected 1-D argument, got {self._a.ndim}-D and {vec2._a.ndim}-D"
         )
-    return aten.mul(aten.unsqueeze(self, 1), vec2)
+    return aten.mul(aten.reshape(self, (self._a.size, 1)), vec2)
 
 
 @face("outer", out=True)
@@ -84,7 +88,9 @@ def outer(self: Any, vec2: Any) -> Any:
     return ger.call(self, vec2)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", out=True)
+@composite(
+    "inner(Tensor self, Tensor other) -> Tensor", out=True, tags=("out_copied", "out_same_dtype")
+)
 def inner(self: Any, other: Any) -> Any:
     """Inner products over the last dimensions: (…, k), (…, k) → (…, …); numbers are multiplied."""
     a, b = self._a, other._a
@@ -104,11 +110,13 @@ def kron(self: Any, other: Any) -> Any:
     n = max(self._a.ndim, other._a.ndim)
     a = (1,) * (n - self._a.ndim) + self._a.shape
     b = (1,) * (n - other._a.ndim) + other._a.shape
-    left = aten.reshape(self, tuple(x for m in a for x in (m, 1)))
-    right = aten.reshape(other, tuple(x for m in b for x in (1, m)))
+    left = aten._unsafe_view(self, tuple(x for m in a for x in (m, 1)))
+    right = aten._unsafe_view(other, tuple(x for m in b for x in (1, m)))
     r = aten.mul(left, right)
     shape = tuple(p * q for p, q in zip(a, b, strict=True))
-    return aten._unsafe_view(r if r._k.contiguous else aten.contiguous(r), shape)
+    if layout.view_strides(r._a.shape, strides_of(r), shape) is None:
+        r = aten.contiguous(r)
+    return aten._unsafe_view(r, shape)
 
 
 # ---- the cross product --------------------------------------------------------------------------
@@ -145,14 +153,15 @@ def _cross_shape(a: Any, b: Any, dim: int) -> tuple[int, ...]:
 def linalg_cross(xp: Any, a: Any, b: Any, dim: int) -> Any:
     """The vectors at right angles to pairs of vectors of three elements along `dim`."""
     shape = _cross_shape(a, b, dim)
-    if a.dtype.kind == "b" and b.dtype.kind == "b":
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    need("fcViu", "cross", a)
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}")
     r = xp.empty(shape, xp.result_type(a, b))
     a, b, c = (xp.moveaxis(xp.broadcast_to(x, shape), dim, 0) if x is not r
                else xp.moveaxis(x, dim, 0) for x in (a, b, r))  # fmt: skip
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        c[i] = a[j] * b[k] - a[k] * b[j]
+        c[i] = multiply_add(xp, -(a[k] * b[j]), a[j], b[k])
     return r
 
 
@@ -244,6 +253,12 @@ def multi_dot(tensors: Any) -> Any:
 @face("chain_matmul", method=False, autocast="lower:accelerator")
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices in the order that costs least (`torchlab.linalg.multi_dot`)."""
+    warn_once(
+        "chain_matmul",
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than "
+        "multiple parameters.",
+    )
     parts = matrices[0] if len(matrices) == 1 and type(matrices[0]) in (list, tuple) else matrices
     for i, t in enumerate(parts):
         if t._a.ndim != 2:

@@ -192,7 +192,14 @@ def pinverse(self: Any, rcond: float = 1e-15) -> Any:
 # ---- condition ----------------------------------------------------------------------------------
 
 
-@face("linalg_cond", method=False, spaces=(), out=True, autocast="float32:cpu")
+@face(
+    "linalg_cond",
+    method=False,
+    spaces=(),
+    out=True,
+    autocast="float32:cpu",
+    tags=("out_copied",),
+)
 def cond(self: Any, p: Any = None) -> Any:
     """‖A‖ · ‖A⁻¹‖ in the norm p: by default the ratio of the largest to the smallest singular
     value."""

@@ -308,8 +308,14 @@ def solve_triangular_backward(
 # ---- equations of tensors -----------------------------------------------------------------------
 
 
-@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-           out=True, method=False, spaces=(), autocast="float32:cpu")  # fmt: skip
+@composite(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    out=True,
+    method=False,
+    spaces=(),
+    autocast="float32:cpu",
+    tags=("out_copied",),
+)
 def linalg_tensorinv(self: Any, ind: int) -> Any:
     """The inverse of a tensor as a map from its dimensions from `ind` on to those before."""
     if ind <= 0:
@@ -326,8 +332,14 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
     return aten.reshape(inverse, (*shape[ind:], *shape[:ind]))
 
 
-@composite("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-           out=True, method=False, spaces=(), autocast="float32:cpu")  # fmt: skip
+@composite(
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    out=True,
+    method=False,
+    spaces=(),
+    autocast="float32:cpu",
+    tags=("out_copied",),
+)
 def linalg_tensorsolve(self: Any, other: Any, dims: Any) -> Any:
     """X with Σ self[…, k] X[k] = other, over all dimensions of X; `dims` are first moved to the
     end of `self`."""

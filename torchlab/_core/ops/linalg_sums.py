@@ -192,6 +192,7 @@ def baddbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     inplace=True,
     out=True,
     half=False,
+    tags=("grows",),  # in place, a target of another size gets the result's
     autocast="lower",
     vjp={
         "self": "summed_to(times(g, beta), self.shape)",

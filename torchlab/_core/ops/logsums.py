@@ -103,7 +103,7 @@ def _running(xp: Any, lane: Any, dim: int) -> Any:
         return xp.logaddexp.accumulate(lane, axis=dim, dtype=np.float64).astype(lane.dtype)
     r = xp.moveaxis(lane, dim, 0).astype(np.complex128)
     for i in range(1, r.shape[0]):
-        r[i] = _log_add(r[i - 1], r[i])
+        r[i] = _log_add(r[i], r[i - 1])  # of equal real parts the new one counts as the larger
     return xp.moveaxis(r, 0, dim).astype(lane.dtype)
 
 

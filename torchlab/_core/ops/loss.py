@@ -16,6 +16,7 @@ from torchlab._core.dispatch.duals import Dual
 from torchlab._core.dispatch.levels import LEVELS
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.ops._loss_types import cast_back, differ, is_number, refuse, together
 from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, np, reduction_number
 from torchlab._core.settings import warn_user
@@ -266,7 +267,8 @@ def _same_size(name: str, self: Any, target: Any) -> tuple[Any, Any]:
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
     )
     shape = layout.broadcast_shapes(self._a.shape, target._a.shape)
-    return aten.expand(self, shape), aten.expand(target, shape)
+    pair = [t if t._a.shape == shape else aten.expand(t, shape) for t in (self, target)]
+    return pair[0], pair[1]
 
 
 def _weighted(values: Any, weight: Any, reduction: str) -> Any:
@@ -366,6 +368,7 @@ def binary_cross_entropy(
             f"Found dtype {target._k.dtype.scalar_name} but expected {self._k.dtype.scalar_name}:"
             " binary_cross_entropy needs a target of the input's type, target.to(input.dtype)"
         )
+    need(FLOATS, "binary_cross_entropy", self._a)
     constant("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_op.call(self, target, weight, number)
 
@@ -454,6 +457,8 @@ def kl_div(
         )
     if not (is_number(self) and is_number(target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")
+    if self._k.dtype.is_complex or target._k.dtype.is_complex:
+        raise RuntimeError("kl_div: Complex inputs not supported.")
     batchmean = reduction == "batchmean"
     number = (
         SUM

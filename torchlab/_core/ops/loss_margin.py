@@ -10,6 +10,7 @@ from typing import Any
 from torchlab._core.dispatch.arguments import check_tensor
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import need
 from torchlab._core.ops._loss_types import cast_back, is_number, refuse, same_type
 from torchlab._core.ops.kernels import MEAN, NONE, constant, reduction_number
 
@@ -242,6 +243,7 @@ def multilabel_margin_loss(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(shape)}"
         )
+    need("f", "multilabel_margin_loss_forward_out_frame", self._a)
     if target._a.shape != shape and (len(shape) == 2 or target._a.size != self._a.size):
         raise RuntimeError(
             f"inconsistent target size: {list(target._a.shape)} for input of size: {list(shape)}"

@@ -13,7 +13,8 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops._loss_types import is_number, refuse, same_type
+from torchlab._core.ops._kinds import FLOATS, need
+from torchlab._core.ops._loss_types import same_type
 from torchlab._core.ops.kernels import MEAN, NONE, SUM, constant, reduction_number
 
 
@@ -90,22 +91,19 @@ def _weights(xp: Any, a: Any, weight: Any, t: Any, ignored: Any) -> Any:
 def _nll(xp: Any, a: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     _check(a, target, weight)
     where, t, ignored = _select(xp, a, target, ignore_index)
-    picked = a[where]
+    picked, zero = a[where], a.dtype.type(0)
     w = _weights(xp, a, weight, t, ignored)
-    if w is None:
-        total = a.dtype.type(picked.size)
-        if reduction == NONE:
-            return -picked, xp.asarray(a.dtype.type(0))
-    else:
+    if w is not None:
         picked = picked * w
-        if ignored is not None:
-            picked = xp.where(
-                ignored, a.dtype.type(0), picked
-            )  # an ignored −inf or NaN counts as 0
-        if reduction == NONE:
-            return -picked, xp.asarray(a.dtype.type(0))
-        total = xp.add.reduce(w, axis=None)
-    s = -xp.add.reduce(picked, axis=None)
+    if reduction == NONE and a.ndim > 1:
+        each = -picked
+        return (each if ignored is None else xp.where(ignored, zero, each)), xp.asarray(zero)
+    if ignored is not None:
+        picked = xp.where(ignored, zero, picked)  # an ignored −inf or NaN counts as 0
+    total = a.dtype.type(picked.size) if w is None else xp.add.reduce(w, axis=None)
+    s = zero - xp.add.reduce(picked, axis=None)  # taken from 0: a loss of nothing is no -0
+    if reduction == NONE:  # of a single sample
+        return xp.asarray(s, a.dtype), xp.asarray(zero)
     return xp.asarray(s / total if reduction == MEAN else s, a.dtype), xp.asarray(total, a.dtype)
 
 
@@ -191,8 +189,7 @@ nll_loss2d_forward, nll_loss2d_backward = _declare("2d", "NllLoss2DBackward0")
 def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """Minus the weighted mean (or sum, or each) of self's entries at the targets."""
     constant("nll_loss_forward", weight=weight)
-    if not is_number(self):
-        refuse("nll_loss_out_frame", self)
+    need(FLOATS, "nll_loss_out_frame", self._a)
     same_type(weight, self)
     forward = nll_loss_forward if self._a.ndim < 3 else nll_loss2d_forward
     return forward.call(self, target, weight, reduction, ignore_index)[0]

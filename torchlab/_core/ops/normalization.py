@@ -15,6 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, NUMBERS, need
 from torchlab._core.ops.kernels import (
     as_format_of,
     channel_grads_meta,
@@ -211,6 +212,7 @@ def layer_norm(
 ) -> Any:
     """(x − mean) / √(var + eps) · weight + bias over the last `len(normalized_shape)`
     dimensions."""
+    need(FLOATS, "LayerNormKernelImpl", input._a)
     return native_layer_norm.call(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -224,6 +226,7 @@ def layer_norm(
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
     """x / √(mean(x²) + eps) · weight over the last dimensions; eps: by default the type's
     epsilon."""
+    need(NUMBERS, "rms_norm", input._a)
     _layer_shape(
         "rms_norm", input._a, normalized_shape, None if weight is None else weight._a, None
     )
@@ -383,6 +386,7 @@ def group_norm(
             f"of shape {list(shape)} "
             f"and num_groups={num_groups}"
         )
+    need(FLOATS, "GroupNormKernelImpl", input._a)
     for what, t in (("weight", weight), ("bias", bias)):
         if t is not None and t._a.shape != (c,):
             raise RuntimeError(

@@ -38,7 +38,11 @@ def _norm(xp: Any, a: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> An
     real = _real(a.dtype)
     if p == 2:
         squares = a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
-        return xp.sqrt(accurate_sum(xp, squares, dims, keepdim, real))
+        r = xp.sqrt(accurate_sum(xp, squares, dims, keepdim, real))
+        if a.dtype.kind == "c" and xp.isnan(r).any():  # |∞ + NaN i| = ∞, as C has it
+            size = xp.abs(a)
+            r = xp.sqrt(accurate_sum(xp, size * size, dims, keepdim, real))
+        return r
     if p == 0:
         return accurate_sum(xp, (a != 0).astype(real), dims, keepdim, real)
     size = xp.abs(a)
@@ -196,7 +200,14 @@ def _best(x: Any, dim: int, ord: Any) -> Any:
     return (aten.amax if ord > 0 else aten.amin)(x, dim, True)
 
 
-@face("matrix_norm", method=False, spaces=("linalg",), autocast="float32:accelerator")
+@face(
+    "matrix_norm",
+    method=False,
+    spaces=("linalg",),
+    autocast="float32:accelerator",
+    out=True,
+    tags=("out_copied", "out_same_dtype"),
+)
 def matrix_norm(
     self: Any,
     ord: Any = "fro",
@@ -204,7 +215,6 @@ def matrix_norm(
     keepdim: bool = False,
     *,
     dtype: Any = None,
-    out: Any = None,
 ) -> Any:
     """The norm of matrices in two dimensions: "fro", "nuc", ±1 and ±∞ (sums of columns, of rows),
     ±2 (singular values)."""
@@ -223,7 +233,7 @@ def matrix_norm(
     if rows == columns:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
     if ord == "fro":
-        return vector_norm.function(self, 2, (rows, columns), keepdim, dtype=dtype, out=out)
+        return vector_norm.function(self, 2, (rows, columns), keepdim, dtype=dtype)
     x = self if dtype is None else aten.to(self, dtype=dtype)
     if ord == "nuc" or abs(ord) == 2:
         s = aten.linalg_svdvals(aten.movedim(x, (rows, columns), (-2, -1)))
@@ -236,18 +246,12 @@ def matrix_norm(
         r = aten.view(
             r, tuple(1 if i in (rows, columns) else n for i, n in enumerate(self._a.shape))
         )
-    return r if out is None else aten.copy_(out, r)
+    return r
 
 
-@face("linalg_norm", method=False, spaces=())
+@face("linalg_norm", method=False, spaces=(), out=True, tags=("out_copied", "out_same_dtype"))
 def linalg_norm(
-    self: Any,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    out: Any = None,
-    dtype: Any = None,
+    self: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     """`torchlab.linalg.norm`: of vectors or matrices, by the number of dimensions or of `dim`."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
@@ -262,10 +266,8 @@ def linalg_norm(
             f"{n}D."
         )
     if ord is not None and (isinstance(ord, str) or (len(dims) if dims is not None else n) == 2):
-        return matrix_norm.function(self, ord, dims or (-2, -1), keepdim, dtype=dtype, out=out)
-    return vector_norm.function(
-        self, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out
-    )
+        return matrix_norm.function(self, ord, dims or (-2, -1), keepdim, dtype=dtype)
+    return vector_norm.function(self, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
 FUNCTIONS.setdefault("linalg", set()).add("norm")
@@ -410,5 +412,10 @@ def renorm_backward(g: Any, x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 )
 def dist(xp: Any, a: Any, b: Any, p: Any) -> Any:
     """The p-norm of self − other, broadcast."""
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{dt.from_numpy(np.result_type(a, b)).scalar_name} instead."
+        )
     d = a - b
     return _norm(xp, d.reshape(-1), float(p), (0,), False)

@@ -13,6 +13,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.arguments import check_ints, check_tensor
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import need
 from torchlab._core.ops._windows import window_taps, window_tuple
 from torchlab._core.ops.kernels import as_format_of
 
@@ -35,6 +36,7 @@ def _check_unfold(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any)
             "dimensions for input, but "
             f"got: {list(x.shape)}"
         )
+    need("fcVb", "im2col_out_cpu", x)
     out = _positions(x.shape[2:], kernel, dilation, padding, stride)
     if any(m < 1 for m in out):
         raise RuntimeError(
@@ -77,6 +79,7 @@ def _check_fold(
     x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[int, ...]:
     taps = layout.numel(kernel)
+    need("fcVb", "col2im_out_cpu", x)
     if x.ndim != 3 or x.shape[1] == 0 or x.shape[2] == 0:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "

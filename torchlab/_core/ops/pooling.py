@@ -14,6 +14,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._kinds import FLOATS, ORDERED, need
 from torchlab._core.ops._pool_pairs import halved_gradient, halves
 from torchlab._core.ops._windows import (
     check_pooled,
@@ -143,7 +144,7 @@ def _gather(xp: Any, g: Any, indices: Any, k: int) -> Any:
     a = g.reshape(rows, layout.numel(g.shape[g.ndim - k :]))
     at = indices.reshape(rows, layout.numel(indices.shape[g.ndim - k :]))
     r = xp.take_along_axis(a, at, axis=1)
-    return r.reshape(indices.shape)
+    return xp.ascontiguousarray(r).reshape(indices.shape)
 
 
 def _declare_max(n: int) -> None:
@@ -328,10 +329,14 @@ def _max_pool(
         lifted = [(1, *g) if i != 2 else (0, *g) for i, g in enumerate(geometry[:4])]
         rows = aten.unsqueeze(x, -2)
         if not indices:
+            if not x._exotic:
+                need(FLOATS, "max_pool1d_impl", x._a)
             return aten.squeeze(aten._max_pool2d(rows, *lifted, geometry[4]), -2)
+        need(ORDERED, "max_pool2d", x._a)
         return tuple(
             aten.squeeze(r, -2) for r in aten.max_pool2d_with_indices(rows, *lifted, geometry[4])
         )
+    need(ORDERED, f"max_pool{n}d", x._a)
     if indices:
         return tuple(getattr(aten, f"max_pool{n}d_with_indices")(x, *geometry))
     return getattr(aten, f"_max_pool{n}d")(x, *geometry)
@@ -346,6 +351,7 @@ def _max_pool(
 )
 def max_unpool(xp: Any, x: Any, indices: Any, size: Any) -> Any:
     """Puts each element where its index says; of several for one place, the last stays."""
+    need(FLOATS, f"max_unpool{len(size)}d", x)
     size = tuple(size)
     if indices.shape != x.shape:
         raise RuntimeError(

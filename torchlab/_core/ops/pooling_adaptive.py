@@ -15,6 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.arguments import check_ints
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.ops.kernels import as_format_of
 
 
@@ -146,6 +147,7 @@ def _adaptive_avg(n: int, x: Any, output_size: Any) -> Any:
     if all(s == 1 for s in size) and x._a.size:
         _adaptive_check(f"adaptive_avg_pool{n}d", x._a, n, size)
         return aten.mean(x, tuple(range(-n, 0)), True)
+    need(FLOATS, f"adaptive_avg_pool{n}d" + ("_cpu" if n == 3 else ""), x._a)
     return getattr(aten, f"_adaptive_avg_pool{n}d")(x, size)
 
 
@@ -155,6 +157,7 @@ def _adaptive_max(n: int, x: Any, output_size: Any) -> tuple[Any, Any]:
         _adaptive_check("adaptive_max_pool1d", x._a, 1, size)
         r, i = _adaptive_max(2, aten.unsqueeze(x, -2), (1, *size))
         return aten.squeeze(r, -2), aten.squeeze(i, -2)
+    need(FLOATS, f"adaptive_max_pool{n}d" + ("_cpu" if n == 3 else ""), x._a)
     return tuple(getattr(aten, f"_adaptive_max_pool{n}d")(x, size))
 
 

@@ -14,6 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import REAL, need
 from torchlab._core.ops._windows import (
     check_pooled,
     padded_for,
@@ -208,6 +209,7 @@ def _avg_pool(
     if n == 1:
         if x._a.ndim not in (2, 3):
             raise RuntimeError(f"Expected 2D or 3D input to avg_pool1d, but got {list(x._a.shape)}")
+        need(REAL, "avg_pool2d", x._a)
         rows = aten.unsqueeze(x, -2)
         return aten.squeeze(
             aten._avg_pool2d(
@@ -215,6 +217,7 @@ def _avg_pool(
             ),
             -2,
         )
+    need(REAL, "avg_pool2d" if n == 2 else "avg_pool3d_out_frame", x._a)
     return getattr(aten, f"_avg_pool{n}d")(
         x, kernel, stride, padding, bool(ceil_mode), include, override
     )

@@ -21,7 +21,7 @@ _F = ("nn.functional",)
 
 def _check(n: int, x: Any, kernel: Any, size: Any, samples: Any) -> None:
     name = f"fractional_max_pool{n}d"
-    if x.dtype.kind in "iub":
+    if x.dtype.kind in "iubc":
         kind = dt.from_numpy(x.dtype).scalar_name
         raise NotImplementedError(f"\"{name}_out_frame\" not implemented for '{kind}'")
     if x.ndim not in (n + 1, n + 2) or 0 in x.shape[-n - 1 :]:
@@ -114,6 +114,7 @@ def _declare(n: int) -> Op:
         half=False,
         meta=meta,
         autocast="float32:cpu",
+        grad_name=f"FractionalMaxPool{n}DBackward0",
         vjp={"self": f"_max_unpool(g0, result1, self.shape[-{n}:])"},
     )(forward)
 

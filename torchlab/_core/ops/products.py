@@ -111,12 +111,14 @@ def prod_backward(g: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     dtype, shape = x._k.dtype, x._a.shape
     if dtype is not result._k.dtype:
         x = aten.to(x, dtype=result._k.dtype)
-    if reduced_count(shape, dim) == 1:
+    if not shape:
         return aten.to(expand_reduced(g, shape, dim, keepdim), dtype=dtype)
     if not x._level and aten.all(x).item():  # (wrappers have no data to look at)
         quotient = keep_reduced(result, shape, dim, keepdim) / x
         return aten.to(expand_reduced(g, shape, dim, keepdim) * _conj(quotient), dtype=dtype)
-    if dim is None or not shape:
+    if reduced_count(shape, dim) == 1:
+        return aten.to(expand_reduced(g, shape, dim, keepdim), dtype=dtype)
+    if dim is None:
         others = aten.reshape(aten._others_product(aten.reshape(x, (-1,)), 0), shape)
     else:
         others = aten._others_product(x, dim)

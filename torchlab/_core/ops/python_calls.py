@@ -106,7 +106,7 @@ def idiv(self: Any, other: Any) -> Any:
 @face("__rdiv__", spaces=())
 def rdiv(self: Any, other: Any) -> Any:
     """other / self, as Python 2 called it."""
-    return aten.mul(aten.reciprocal(self), other) if _number_or_tensor(other) else NotImplemented
+    return aten.mul(self.reciprocal(), other) if _number_or_tensor(other) else NotImplemented
 
 
 @face("__rlshift__", spaces=())

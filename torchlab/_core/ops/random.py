@@ -22,6 +22,7 @@ from torchlab._core.formats import contiguous_format
 from torchlab._core.generator import Generator, default_generator
 from torchlab._core.layout import broadcast_shapes
 from torchlab._core.lazy import lazy
+from torchlab._core.ops._kinds import REAL, need
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How, into_out
 from torchlab._core.tape import edge_of
@@ -128,6 +129,8 @@ def _normal_numbers(how: How, shape: Any, mean: float, std: float, g: Generator)
 @maker("randn", quick=_normal, out=True)
 def randn(how: How, size: Any, *more: Any, generator: Any = None) -> Any:
     """Standard normal numbers: PyTorch's for the same seed (float32 to the last bits)."""
+    if how.out is not None and edge_of(how.out) is not None:
+        raise RuntimeError("cannot resize variables that require grad")
     return _normal_numbers(how, how.sizes(size, more), 0.0, 1.0, generator_of(generator))
 
 
@@ -397,6 +400,7 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
         )
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={_short(p)}")
+    need(REAL, "bernoulli_scalar_cpu_", self._a)
     return fill_random(self, lambda n: g.bernoulli_p(n, float(p)), "bernoulli")
 
 
@@ -428,6 +432,8 @@ def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = Non
     if SLOW and (seen := told("bernoulli", locals())) is not None:
         return seen
     given = aten.detach(self)
+    if out is not None:
+        writes.prepare_out(bernoulli, out, (self,))
     if p is None:
         _floating(self, "bernoulli_tensor_cpu_p_")
     if out is not None:
@@ -451,6 +457,8 @@ def normal(how: How, mean: Any, std: Any = 1.0, size: Any = None, *, generator: 
             " the result is of its dtype, device and layout; leave these options out"
         )
     out = how.out
+    if out is not None:
+        writes.prepare_out(normal, out, (mean, std))
     if isinstance(std, Tensor):
         if type(std._a) is not MetaArray and std._a.size and bool((std._a < 0).any()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -512,7 +520,7 @@ def multinomial(
     r = compute.wrap_on(
         generator_of(generator).multinomial(a, num_samples, replacement), self._k.device
     )
-    return into_out(r, out) if out is not None else r
+    return into_out(multinomial, r, out) if out is not None else r
 
 
 @face("geometric_", spaces=())
@@ -522,7 +530,7 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
         return seen
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={_short(p)}")
-    _floating(self, "geometric_cpu", "fViub")
+    _floating(self, "geometric_cpu", "fViu")
     g = generator_of(generator)
     return fill_random(self, lambda n: g.geometric(n, p, self._a.dtype), "geometric")
 

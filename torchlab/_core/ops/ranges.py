@@ -17,7 +17,7 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.layout import as_size
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How
-from torchlab._core.ops._spread import spread
+from torchlab._core.ops._spread import in_lanes, spread
 from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
@@ -57,11 +57,11 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
         )
 
 
-def _steps(n: int, start: Any, step: Any, d: dt.dtype) -> np.ndarray:
+def _steps(start: Any, step: Any, n: int, w: Any) -> np.ndarray:
     """start, start + step …: integers are cut off before they are added, as PyTorch does."""
-    if d.category == dt.INT:
-        return (np.arange(n, dtype=np.int64) * int(step) + int(start)).astype(d.np)
-    return (np.arange(n, dtype=np.float64) * step + start).astype(d.np)
+    if np.dtype(w).kind in "iu":
+        return (np.arange(n, dtype=np.int64) * int(step) + int(start)).astype(w)
+    return (np.arange(n, dtype=np.float64) * step + start).astype(w)
 
 
 @maker("arange", out=True)
@@ -94,7 +94,8 @@ def arange(how: How, start: Any = None, end: Any = None, step: Any = 1) -> Any:
         n = max(0, math.ceil((end - start) / step))
     if how.place.type == "meta":
         return how.done(compute.empty((n,), d, how.place))
-    return how.around(_steps(n, start, step, d), d)
+    fill = in_lanes if d.is_floating_point else _steps
+    return how.around(fill(start, step, n, d.np), d, in_order=True)
 
 
 @maker("range", out=True, options=("dtype", "layout", "device", "requires_grad"))
@@ -116,7 +117,7 @@ def range_(how: How, start: Any, end: Any, step: Any = 1) -> Any:
     if d.category == dt.INT:
         start, end, step = (_whole(x, d) for x in (start, end, step))
     n = math.floor((end - start) / step) + 1
-    return how.around(_steps(n, start, step, d), d)
+    return how.around(_steps(start, step, n, d.np), d, in_order=True)
 
 
 # ---- given the number of steps ------------------------------------------------------------------
@@ -167,7 +168,7 @@ def linspace(how: How, start: Any, end: Any, steps: int) -> Any:
     d = _spread_type(how, start, end, steps)
     if how.place.type == "meta":
         return how.done(compute.empty((steps,), d, how.place))
-    return how.around(_spread(start, end, steps, d).astype(d.np), d)
+    return how.around(_spread(start, end, steps, d).astype(d.np), d, in_order=True)
 
 
 @maker("logspace", out=True)
@@ -180,7 +181,7 @@ def logspace(how: How, start: Any, end: Any, steps: int, base: float = 10.0) -> 
     exponents = _spread(start, end, steps, d)
     wide = exponents.astype(np.complex128 if d.is_complex else np.float64)
     a = np.power(wide.dtype.type(base), wide)
-    return how.around(a.astype(d.np), d)
+    return how.around(a.astype(d.np), d, in_order=True)
 
 
 # ---- matrices -----------------------------------------------------------------------------------

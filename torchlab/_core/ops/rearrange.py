@@ -18,7 +18,7 @@ from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.formats import contiguous_format
-from torchlab._core.ops._places import copied, elements, format_strides
+from torchlab._core.ops._places import copied, elements
 from torchlab._core.tensor import Tensor
 
 
@@ -78,11 +78,35 @@ def flipud(self: Any) -> Any:
     return flip.call(self, (0,))
 
 
+def _rolled_strides(a: Any, shifts: Any, axes: Any) -> Any:
+    """PyTorch rolls one dimension after the other, each time by `cat` of the two parts of which
+    either may be empty: channels last stays only where both parts are."""
+    shape, stride = a.shape, elements(a)
+    for by, d in zip(shifts, axes, strict=True):
+        if 0 in shape:  # nothing to join: a clone
+            stride = layout.empty_like_strides(shape, stride)
+            continue
+        at = -by % shape[d]
+        parts = [(*shape[:d], n, *shape[d + 1 :]) for n in (shape[d] - at, at)]
+        if all(layout.suggest_memory_format(s, stride).startswith("channels") for s in parts):
+            stride = layout.channels_last_strides(shape)
+        else:
+            stride = layout.contiguous_strides(shape)
+    return stride
+
+
+def _roll_meta(a: Any, shifts: Any, dims: Any = ()) -> Any:
+    if len(dims) == 0 or len(shifts) != len(dims) or a.ndim not in (4, 5):
+        return MetaArray(a.shape, a.dtype)
+    axes = [layout.wrap_dim(d, a.ndim) for d in dims]
+    return MetaArray(a.shape, a.dtype, _rolled_strides(a, shifts, axes))
+
+
 @op(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
     half=False,
     vjp={"self": "unroll(g, shifts, dims)"},
-    meta=lambda a, shifts, dims=(): MetaArray(a.shape, a.dtype),
+    meta=_roll_meta,
 )
 def roll(xp: Any, a: Any, shifts: Any, dims: Any) -> Any:
     """Elements moved by `shifts` along `dims`, those pushed out coming in on the other side;
@@ -99,7 +123,8 @@ def roll(xp: Any, a: Any, shifts: Any, dims: Any) -> Any:
     if a.ndim == 0:
         raise IndexError(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     axes = [layout.wrap_dim(d, a.ndim) for d in dims]
-    return copied(xp, xp.roll(a, tuple(shifts), tuple(axes)), format_strides(a, a.shape))
+    strides = _rolled_strides(a, shifts, axes) if a.ndim in (4, 5) else None
+    return copied(xp, xp.roll(a, tuple(shifts), tuple(axes)), strides)
 
 
 @vjp_helper

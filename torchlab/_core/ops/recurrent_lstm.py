@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import vjp_helper
 from torchlab._core.ops import _recurrent as shared
@@ -27,13 +26,8 @@ def _meta(
     x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, sizes: Any,
     backwards: bool, keep: bool,
 ) -> Any:  # fmt: skip
-    total = x.shape[0] if sizes else x.shape[0] * x.shape[1]
     hidden = w_hh.shape[0] // 4
-    kept = total if keep else 0
-    shapes = (
-        (*x.shape[:-1], h.shape[1]), h.shape, c.shape, (_SAVED * kept, hidden), (kept, hidden)
-    )  # fmt: skip
-    return tuple(MetaArray(s, x.dtype) for s in shapes)
+    return shared.line_meta(x, (h, c), sizes, keep, ((_SAVED, hidden), (1, hidden)))
 
 
 @op(
@@ -142,27 +136,22 @@ def lstm_line_backward(
     w_hr: Any, gates: Any, cells: Any, sizes: Any, backwards: bool, needs: Any,
 ) -> Any:  # fmt: skip
     """The gradients that are needed."""
-    if g is None and gh is None and gc is None:
-        return (None,) * 8
-    if shared.differentiated_again():
-        args = (x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr)
-        return shared.again("lstm", (g, gh, gc), args, sizes, backwards, needs)
-    found = _lstm_line_backward.call(
-        g, gh, gc, x, h, c, w_ih, w_hh, w_hr, gates, cells, sizes, backwards, list(needs)
-    )
-    return tuple(v if n else None for v, n in zip(found, needs, strict=True))
+
+    def kernel(mask: list[bool]) -> Any:
+        return _lstm_line_backward.call(
+            g, gh, gc, x, h, c, w_ih, w_hh, w_hr, gates, cells, sizes, backwards, mask
+        )
+
+    args = (x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr)
+    return shared.line_gradients("lstm", kernel, (g, gh, gc), args, sizes, backwards, needs)
 
 
 def _backward_meta(
     g: Any, gh: Any, gc: Any, x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, w_hr: Any, gates: Any,
     cells: Any, sizes: Any, backwards: bool, mask: Any,
 ) -> Any:  # fmt: skip
-    bias = w_ih.shape[:1]
-    shapes = (
-        x.shape, h.shape, c.shape, w_ih.shape, w_hh.shape, bias, bias,
-        (0,) if w_hr is None else w_hr.shape,
-    )  # fmt: skip
-    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip(shapes, mask, strict=True))
+    projection = (0,) if w_hr is None else w_hr.shape
+    return shared.gradients_meta(x, (h, c), w_ih, w_hh, mask, projection)
 
 
 @op(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import vjp_helper
 from torchlab._core.ops import _recurrent as shared
@@ -19,10 +18,7 @@ def _meta(
     x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, relu: bool, sizes: Any,
     backwards: bool, keep: bool,
 ) -> Any:  # fmt: skip
-    total = x.shape[0] if sizes else x.shape[0] * x.shape[1]
-    hidden = h.shape[1]
-    shapes = ((*x.shape[:-1], hidden), h.shape, (total if keep else 0, hidden))
-    return tuple(MetaArray(s, x.dtype) for s in shapes)
+    return shared.line_meta(x, (h,), sizes, keep, ((1, h.shape[1]),))
 
 
 @op(
@@ -77,24 +73,21 @@ def rnn_line_backward(
     relu: bool, sizes: Any, backwards: bool, needs: Any,
 ) -> Any:  # fmt: skip
     """The gradients that are needed."""
-    if g is None and gh is None:
-        return (None,) * 6
-    if shared.differentiated_again():
-        kind, args = "rnn_relu" if relu else "rnn_tanh", (x, h, w_ih, w_hh, b_ih, b_hh)
-        return shared.again(kind, (g, gh), args, sizes, backwards, needs)
-    found = _rnn_line_backward.call(
-        g, gh, x, h, w_ih, w_hh, states, relu, sizes, backwards, list(needs)
-    )
-    return tuple(v if n else None for v, n in zip(found, needs, strict=True))
+
+    def kernel(mask: list[bool]) -> Any:
+        return _rnn_line_backward.call(
+            g, gh, x, h, w_ih, w_hh, states, relu, sizes, backwards, mask
+        )
+
+    kind, args = "rnn_relu" if relu else "rnn_tanh", (x, h, w_ih, w_hh, b_ih, b_hh)
+    return shared.line_gradients(kind, kernel, (g, gh), args, sizes, backwards, needs)
 
 
 def _backward_meta(
     g: Any, gh: Any, x: Any, h: Any, w_ih: Any, w_hh: Any, states: Any, relu: bool, sizes: Any,
     backwards: bool, mask: Any,
 ) -> Any:  # fmt: skip
-    bias = w_ih.shape[:1]
-    shapes = (x.shape, h.shape, w_ih.shape, w_hh.shape, bias, bias)
-    return tuple(MetaArray(s if k else (0,), x.dtype) for s, k in zip(shapes, mask, strict=True))
+    return shared.gradients_meta(x, (h,), w_ih, w_hh, mask)
 
 
 @op(

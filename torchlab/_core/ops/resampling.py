@@ -20,6 +20,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._kinds import FLOATS, need
 from torchlab._core.ops._places import scalar_name
 from torchlab._core.ops.kernels import as_format_of
 from torchlab._core.settings import warn_user
@@ -200,6 +201,8 @@ def _declare(mode: str, n: int) -> None:
             raise NotImplementedError(
                 f"\"{name.lstrip('_')}\" not implemented for '{scalar_name(x)}'"
             )
+        if x.dtype.kind in "iubc" and x.dtype != np.uint8:
+            need(FLOATS, name.lstrip("_") + ("_channels_last" if _last(x) else ""), x)
         for i in range(n):
             if mode.startswith("nearest"):
                 r = r.take(

@@ -254,17 +254,19 @@ def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = 
 # ---- another size or memory ---------------------------------------------------------------------
 
 
-def _become(self: Any, array: Any, s: Storage | None, dtype: Any = None) -> Any:
-    grad = writes.prepare_write(_NamedOp("set_"), self, ())
-    e = edge_of(self)
+def _become(self: Any, array: Any, s: Storage | None, source: Any = None) -> Any:
+    others = () if source is None else (source,)
+    grad = writes.prepare_write(_NamedOp("set_"), self, others)
+    edges = tuple(edge_of(t) for t in (self, *others))
     shape, k = self._a.shape, self._k
     writes.wrote(self)  # its views, and what the tape has saved, count it
     self._a = array
-    self._s = exchanged(self._s, Storage(array) if s is None else s)
-    self._v = None
+    before = self._s
+    self._s = exchanged(before, Storage(array) if s is None else s)
+    before.stale = self._s.stale = True  # a view stays one, with the history of a write
     self._k = self._k.c if array.flags.c_contiguous else self._k.v
-    if grad and e is not None:
-        writes.rebase_history(self, NotImplementedNode("set_", self, (e,)))
+    if grad and any(e is not None for e in edges):
+        writes.rebase_history(self, NotImplementedNode("set_", self, edges))
     else:
         leaf_changed(self, shape, k, anew=True)
     return self
@@ -341,7 +343,7 @@ def set_(
         s = storage_of(source)
         if size is None:
             array = source._a.memory if source._exotic else source._a
-            return _become(self, array, s)
+            return _become(self, array, s, source)
     else:
         found = getattr(source, "dtype", k.dtype)  # a typed storage has a type
         if found is not k.dtype:
@@ -353,4 +355,5 @@ def set_(
     shape = tuple(size) if size is not None else (s.nbytes // k.itemsize,)
     strides = tuple(stride) if stride else layout.contiguous_strides(shape)
     layout.as_strided_check(shape, strides, storage_offset, s.nbytes, k.itemsize)
-    return _become(self, resizing.array_over(s, shape, strides, storage_offset, k.np), s)
+    source = source if isinstance(source, Tensor) else None
+    return _become(self, resizing.array_over(s, shape, strides, storage_offset, k.np), s, source)

@@ -1,6 +1,7 @@
 """Softmax and its logarithm.
 
-One kernel each, with few temporaries: the largest entry is subtracted first, so nothing overflows.
+The largest entry is subtracted first, so nothing overflows. Rows in memory order are for generated
+kernels, everything else for NumPy, with few temporaries.
 Source of the semantics:
 https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.softmax.html
 """
@@ -15,6 +16,7 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.ops._rows import rowwise
 from torchlab._core.ops.kernels import row_dot, row_sum
 
 _NAMES = {
@@ -41,6 +43,7 @@ def _like(a: Any, *rest: Any) -> Any:
     return MetaArray(a.shape, a.dtype)
 
 
+@rowwise("softmax")
 def softmax_array(xp: Any, a: Any, d: int) -> Any:
     """exp(a − max) / Σ exp(a − max) along axis d, as a fresh array."""
     if a.size == 0 or a.ndim == 0:
@@ -68,6 +71,7 @@ def _softmax_decomposed(self: Any, dim: int) -> Any:
     vjp={"self": "_softmax_backward(g, result, dim)"},
     tags=("real_gradient",),
 )
+@rowwise("softmax")
 def _softmax(xp: Any, a: Any, dim: int) -> Any:
     """exp(x) / Σ exp(x) along `dim`."""
     d = _check("softmax", a, dim)
@@ -87,6 +91,7 @@ def _softmax(xp: Any, a: Any, dim: int) -> Any:
         ),
     },
 )
+@rowwise("softmax_backward")
 def _softmax_backward(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """y · (g − Σ g·y)."""
     if y.ndim == 0:
@@ -111,6 +116,7 @@ def _log_softmax_decomposed(self: Any, dim: int) -> Any:
     vjp={"self": "_log_softmax_backward(g, result, dim)"},
     tags=("real_gradient",),
 )
+@rowwise("log_softmax")
 def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
     """x − log Σ exp(x) along `dim`."""
     d = _check("log_softmax", a, dim)
@@ -131,6 +137,7 @@ def _log_softmax(xp: Any, a: Any, dim: int) -> Any:
         "output": "-g * exp(output) * grad_output.sum(dim, True)",
     },
 )
+@rowwise("log_softmax_backward")
 def _log_softmax_backward(xp: Any, g: Any, y: Any, dim: int) -> Any:
     """g − exp(y) · Σ g."""
     r = xp.exp(y, order="C")
@@ -194,6 +201,7 @@ def _safe_softmax(xp: Any, a: Any, dim: int) -> Any:
 @composite(
     "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     public=False,
+    tags=("out_unrecorded", "out_same_dtype"),
     autocast="float32:accelerator",
 )
 def softmax_int(self: Any, dim: int, dtype: Any) -> Any:
@@ -204,6 +212,7 @@ def softmax_int(self: Any, dim: int, dtype: Any) -> Any:
 @composite(
     "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     public=False,
+    tags=("out_unrecorded", "out_same_dtype"),
     autocast="float32:accelerator",
 )
 def log_softmax_int(self: Any, dim: int, dtype: Any) -> Any:

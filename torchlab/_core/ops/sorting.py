@@ -195,6 +195,7 @@ def _chosen(xp: Any, a: Any, where: Any, d: int, keepdim: bool) -> Any:
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor "
     "indices)",
     out=True,
+    tags=("out_same_dtype", "out_apart"),
     vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
     meta=lambda a, k, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim),
 )
@@ -246,7 +247,7 @@ def _median(name: str) -> Any:
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         public=False,
         vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
-        tags=("reduction",),
+        tags=("reduction", "out_same_dtype"),
         meta=lambda a, dim, keepdim=False: _chosen_meta(a, dim, keepdim),
         grad_name=f"{name.title()}Backward1",
     )
@@ -291,7 +292,7 @@ nanmedian_full, nanmedian_along = _median("nanmedian")
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     out=True,
     vjp={"self": "selected_backward(g0, dim, result1, self.shape, keepdim)"},
-    tags=("reduction", "real_gradient"),
+    tags=("reduction", "real_gradient", "out_same_dtype"),
     meta=lambda a, dim=-1, keepdim=False: _chosen_meta(a, dim, keepdim),
 )
 def mode(xp: Any, a: Any, dim: int, keepdim: bool) -> Any:

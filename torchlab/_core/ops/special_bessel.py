@@ -37,6 +37,7 @@ def _declare(name: str, kernel: Any, doc: str) -> Any:
         spaces=("special",),
         method=False,
         inplace=False,
+        tags=("pointwise", "constant"),
         doc=doc,
     )
 

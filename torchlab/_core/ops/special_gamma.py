@@ -158,6 +158,6 @@ binary(
         "self": "no_derivative('zeta')",
         "other": "g * (-self * zeta(self + 1, other))",
     },
-    grad_name="SpecialZetaBackward0",
+    grad_name="SpecialZetaBackward2|SpecialZetaBackward0|SpecialZetaBackward1",
     doc="Hurwitz zeta function.",
 )

@@ -21,7 +21,14 @@ unary(
 )
 
 
-def _declare(name: str, scipy_name: str, vjp: str, doc: str, half: bool = False) -> Any:
+def _declare(
+    name: str,
+    scipy_name: str,
+    vjp: str,
+    doc: str,
+    half: bool = False,
+    tags: tuple[str, ...] = ("pointwise",),
+) -> Any:
     parts = "".join(p.capitalize() for p in name.split("_"))
     return unary(
         name,
@@ -32,6 +39,7 @@ def _declare(name: str, scipy_name: str, vjp: str, doc: str, half: bool = False)
         inplace=False,
         vjp={"self": vjp},
         grad_name=f"Special{parts}Backward0",
+        tags=tags,
         doc=doc,
     )
 
@@ -49,6 +57,7 @@ _declare(
     "g * (0.3989422804014327 * exp(-0.5 * self * self))",  # 1 / √(2π)
     "The standard normal distribution's cumulative distribution function.",
     half=True,
+    tags=("pointwise", "out_copied"),
 )
 _declare(
     "ndtri",

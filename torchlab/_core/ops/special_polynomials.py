@@ -83,6 +83,7 @@ def _declare(name: str, f: Callable[[Any, Any], Any], letter: str) -> None:
         spaces=("special",),
         method=False,
         inplace=False,
+        tags=("pointwise", "constant"),
         doc=f"{letter} of degree n at x.",
     )(kernel)
 

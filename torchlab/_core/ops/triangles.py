@@ -119,14 +119,15 @@ def diag_embed(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     return r
 
 
-@face("diag")
-def diag(self: Any, diagonal: int = 0, *, out: Any = None) -> Any:
+@face("diag", out=True, tags=("out_unrecorded", "out_same_dtype"))
+def diag(self: Any, diagonal: int = 0) -> Any:
     """A vector as a diagonal matrix, or a matrix's diagonal, copied."""
     n = self._a.ndim
     if n not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
-    r = diag_embed.call(self, diagonal) if n == 1 else aten.diagonal_copy(self, diagonal, 0, 1)
-    return r if out is None else out.resize_(r.shape).copy_(r)
+    if n == 1:
+        return diag_embed.call(self, diagonal)
+    return aten.diagonal_copy(self, diagonal, 0, 1)
 
 
 @composite("diagflat(Tensor self, int offset=0) -> Tensor")

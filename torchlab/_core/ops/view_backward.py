@@ -161,7 +161,8 @@ def as_strided_forward(
 def as_strided_relative_backward(
     g: Any, shape: Any, strides: Any, size: Any, stride: Any, relative: int
 ) -> Any:
-    return aten.as_strided_backward(g, shape, strides, 0, tuple(size), tuple(stride), relative)
+    r = aten.as_strided_backward(g, shape, strides, 0, tuple(size), tuple(stride), relative)
+    return aten.view(r, r._a.shape)  # PyTorch's is a view of cells
 
 
 @vjp_helper

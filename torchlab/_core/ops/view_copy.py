@@ -22,6 +22,8 @@ from torchlab._core.ops._renamed import renamed
 from torchlab._core.tape import AccumulateGrad, Node
 from torchlab._core.tensor import strides_of
 
+_UNRECORDED = ("out_unrecorded", "out_same_dtype")
+
 
 def _like(a: Any, *rest: Any) -> Any:
     return MetaArray(a.shape, a.dtype)
@@ -32,6 +34,7 @@ def _like(a: Any, *rest: Any) -> Any:
     half=False,
     out=True,
     method=False,
+    tags=_UNRECORDED,
     grad_name="DiagonalBackward0_copy",
     vjp={"self": "diagonal_backward(g, self.shape, offset, dim1, dim2)"},
     meta=lambda a, *rest: MetaArray(layout.diagonal(a.shape, elements(a), 0, *rest)[0], a.dtype),
@@ -72,16 +75,17 @@ def _copied(view: str, parameters: str) -> None:
             for o, t in zip(out, r, strict=True):
                 o.resize_(t.shape).copy_(t)
             return None
-        r = _apart(r, self)
-        return r if out is None else out.resize_(r.shape).copy_(r)
+        return _apart(r, self)
 
     methods = ("unfold", "expand", "view")  # names that are other functions, or none, elsewhere
+    several = view in ("unbind", "split", "split_with_sizes")
     given = "".join(p.partition("=")[0] + ", " for p in parameters.split(", ") if p)
-    shown = f"self, {parameters}{', ' if parameters else ''}*, out=None"
-    source = f"def {view}_copy({shown}):\n    return copy_{view}(self, {given}out=out)\n"
+    shown = f"self, {parameters}{', ' if parameters else ''}" + ("*, out=None" if several else "")
+    into = "out=out" if several else ""
+    source = f"def {view}_copy({shown}):\n    return copy_{view}(self, {given}{into})\n"
     body = compile_source(f"{view}_copy", source, {f"copy_{view}": copy}, f"{view}_copy")
     body.__doc__ = f"`{view}`, copied."
-    face(f"{view}_copy", method=False)(body)
+    face(f"{view}_copy", method=False, out=not several, tags=_UNRECORDED)(body)
 
 
 @face("narrow_copy", out=True)
@@ -162,7 +166,7 @@ _scattered(
     "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1",
     "dim, start, end, step",
     "slice_scatter(g, new_zeros(g, src.shape), dim, start, end, step)",
-    tags=("real_gradient",),
+    tags=("real_gradient", "out_unrecorded"),
 )
 _scattered(
     "diagonal_scatter",

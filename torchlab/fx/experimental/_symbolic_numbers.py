@@ -18,6 +18,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from torchlab._core.dispatch import watching
 from torchlab._core.tensor import Tensor
 from torchlab.fx.experimental import _expressions as ex
 from torchlab.fx.experimental._expressions import Expr
@@ -456,6 +457,9 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """`t if b else f`: the question is asked."""
     return t if b else f
 
+
+for _function in (sym_float, sym_ite, sym_max, sym_min, sym_not, sym_sum):
+    watching.watch(_function)  # PyTorch asks about them, too
 
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "SymNode", "expr_of", "known", "of_expr", "of_question",

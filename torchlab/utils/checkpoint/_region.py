@@ -209,7 +209,7 @@ class Region:
         slot = self.slots[n]()
         if slot is not None:
             slot.values[task] = value
-        if self.early_stop and self.completed and n + 1 == len(self.slots):
+        if self.early_stop and n + 1 == len(self.slots):
             raise StopRecomputation
         return value
 

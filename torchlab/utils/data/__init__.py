@@ -3,6 +3,7 @@ https://docs.pytorch.org/docs/2.13/data.html"""
 
 from __future__ import annotations
 
+from torchlab.utils.data import _utils as _utils
 from torchlab.utils.data.adapter import IterableDatasetAdapter
 from torchlab.utils.data.bucketing import BucketBatchSampler
 from torchlab.utils.data.collate import default_collate, default_convert

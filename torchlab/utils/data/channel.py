@@ -11,7 +11,8 @@ The loader never waits for a worker that is in the middle of a message: `take` r
 and keeps it until the rest has come, `post` writes what the socket takes and keeps the rest. So a
 worker that stands still, whatever it was doing, is found by the loader's timeout. Workers do wait.
 
-A message is a head (length, number of descriptors), the descriptors, the bytes.
+A message is a head (length, number of descriptors), the descriptors, the bytes. Memory that was
+there before goes without a descriptor: Note [Segments that are used again] in `segments`.
 
 Source: https://docs.python.org/3/library/socket.html#socket.socket.recvmsg
 """
@@ -27,6 +28,7 @@ import os
 import pickle
 import socket
 import struct
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -35,7 +37,9 @@ from typing import Any
 
 from torchlab._core import sharing
 from torchlab._core.memory.storage import Storage
+from torchlab._core.tensor import Parameter, Tensor
 from torchlab.multiprocessing import reductions
+from torchlab.utils.data.segments import Lent, Pool
 
 _HEAD = struct.Struct("=QI")
 _MOST = 200  # descriptors in one piece; Linux takes 253
@@ -58,31 +62,63 @@ class _Sent:
 
     def detach(self) -> int:
         """The descriptor here; it is the caller's now."""
-        fd, _arrived[self.place] = _arrived[self.place], -1
+        arrived = _here.fds
+        fd, arrived[self.place] = arrived[self.place], -1
         return fd
 
 
-_arrived: list[int] = []  # those of the message that is being unpickled
+class _Here(threading.local):
+    """Of the message that this thread unpickles: its descriptors, and the segments that are known
+    from those before it."""
+
+    fds: list[int] = []
+    lent = Lent()
+
+
+_here = _Here()
 
 
 class Message:
     """A pickle that is on its way, and the memory that has to be there until it has arrived."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, pool: Pool | None = None) -> None:
         self.segments: list[Any] = []
+        self._pool = pool
+        self._allocate = sharing.new_segment if pool is None else pool.allocate
         file = io.BytesIO()
         pickler: Any = reduction.ForkingPickler(file, pickle.HIGHEST_PROTOCOL)
-        pickler.dispatch_table[Storage] = functools.partial(_storage, self.segments)
+        pickler.dispatch_table[Storage] = self._storage
+        if pool is not None:
+            tensor = functools.partial(reductions.reduce_tensor, allocate=pool.allocate)
+            pickler.dispatch_table |= {Tensor: tensor, Parameter: tensor}
         pickler.dump(value)
         self.data = file.getbuffer()
 
+    def _storage(self, s: Storage) -> Any:
+        if not s.nbytes:
+            return reductions.reduce_storage(s)
+        segment = sharing.share(s, allocate=self._allocate)
+        sent = self._pool and self._pool.send(segment)
+        if not sent:
+            segment.keep()
+            if segment.name is None:
+                return reductions.rebuild_descriptor, self._descriptor(segment)
+            return reductions.reduce_storage(s)
+        *_, known = sent
+        if known:
+            return _arrive, (sent,)
+        if segment.name is None:
+            return _arrive, (sent, reductions.open_descriptor, *self._descriptor(segment))
+        segment.send()
+        return _arrive, (sent, reductions.open_named, segment.name, segment.nbytes)
 
-def _storage(segments: list[Any], s: Storage) -> Any:
-    segment = sharing.share(s) if s.nbytes else None
-    if segment is None or segment.name is not None:
-        return reductions.reduce_storage(s)
-    segments.append(segment)
-    return reductions.rebuild_descriptor, (_Sent(len(segments) - 1), segment.nbytes)
+    def _descriptor(self, segment: Any) -> tuple[_Sent, int]:
+        self.segments.append(segment)
+        return _Sent(len(self.segments) - 1), segment.nbytes
+
+
+def _arrive(sent: Any, opens: Any = None, *arguments: Any) -> Storage:
+    return _here.lent.arrive(sent, lambda: opens(*arguments))
 
 
 class Channel:
@@ -96,6 +132,7 @@ class Channel:
         self._body: bytearray | None = None
         self._got = 0
         self._fds: list[int] = []
+        self.lent = Lent()
 
     def __reduce__(self) -> Any:
         return Channel, (self.socket,)  # when a process is started
@@ -165,7 +202,7 @@ class Channel:
             return NOTHING
         fds = self._fds
         self._head, self._body, self._got, self._fds = b"", None, 0, []
-        with _unpickling(fds):
+        with _unpickling(fds, self.lent):
             try:
                 return pickle.loads(body)
             except OSError as e:
@@ -229,13 +266,13 @@ def _write(end: socket.socket, piece: Any, fds: list[int], flags: int) -> int:
 
 
 @contextlib.contextmanager
-def _unpickling(fds: list[int]) -> Iterator[None]:
-    global _arrived
-    before, _arrived = _arrived, fds
+def _unpickling(fds: list[int], lent: Lent) -> Iterator[None]:
+    before = _here.fds, _here.lent
+    _here.fds, _here.lent = fds, lent
     try:
         yield
     finally:
-        _arrived = before
+        _here.fds, _here.lent = before
         for fd in fds:
             if fd >= 0:  # nobody asked for it
                 os.close(fd)

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import sharing
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.tape import edge_of
+from torchlab.utils.data import collate
 from torchlab.utils.data.collate import default_collate
 from torchlab.utils.data.dataset import TensorDataset
 from torchlab.utils.data.watch import Told
@@ -139,7 +141,19 @@ def _rows(dataset: TensorDataset, indices: list[int]) -> list[Any] | None:
     if not indices or any(not t._k.fast or edge_of(t) is not None for t in tensors):
         return None
     chosen = np.asarray(indices)
-    return [wrap(t._a.take(chosen, axis=0)) for t in tensors] if chosen.dtype.kind in "iu" else None
+    if chosen.dtype.kind not in "iu":
+        return None
+    return [_gather(t._a, chosen) for t in tensors]
+
+
+def _gather(rows: np.ndarray, chosen: np.ndarray) -> Any:
+    """The rows in a new tensor; in a worker where the loader sees it."""
+    n, allocate = len(rows), collate.allocate
+    if allocate is None or not rows[:1].size or chosen.min() < -n or chosen.max() >= n:
+        return wrap(rows.take(chosen, axis=0))
+    made = sharing.empty((len(chosen), *rows.shape[1:]), rows.dtype, allocate)
+    rows.take(chosen, axis=0, out=made._a, mode="wrap")  # ("raise" goes through a buffer)
+    return made
 
 
 __all__ = ["FromMap", "FromStream", "fetcher", "phases"]

@@ -32,11 +32,13 @@ from torchlab.utils.data import collate, graph_settings
 from torchlab.utils.data.channel import Channel, Message
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from torchlab.utils.data.fetch import FromMap, FromStream, phases
+from torchlab.utils.data.segments import Pool
 from torchlab.utils.data.state import capture, dataset_state, restore, taken_up
 from torchlab.utils.data.watch import Told, stretch
 
 STATE = "state"  # tell where you were after so many batches
 LATEST = -1
+FORGET = "forget"  # give back the memory of past batches, nothing follows soon
 RESUME = "resume"  # begin again: a new pass of a loader with persistent workers
 
 
@@ -182,6 +184,12 @@ class _Pass:
                 restore(saved["now"], [])
         self._remember()
 
+    def passed(self) -> None:
+        """A batch was got, or failed: remember where the pass is now. (When the batch is on its
+        way, whose receiver may be waiting.)"""
+        self.done += 1
+        self._remember()
+
     def _remember(self) -> None:
         # Pickled, since a dataset may go on with the object that it has given.
         told = pickle.dumps(dataset_state(self.fetch))
@@ -189,11 +197,7 @@ class _Pass:
         self.history.append((self.done, capture([]), told, ended))
 
     def __call__(self, indices: Any, told: list[Told] | None) -> Any:
-        try:
-            return self.fetch(indices) if told is None else phases(self.fetch, indices, told)
-        finally:
-            self.done += 1
-            self._remember()
+        return self.fetch(indices) if told is None else phases(self.fetch, indices, told)
 
     def state(self, given: int) -> dict[str, Any]:
         """Where the pass was after `given` batches; LATEST: where it is."""
@@ -214,8 +218,9 @@ class _Sender:
     memory; else on a thread, so that the next batch can be got while nobody reads. (A thread that
     is woken waits for the one that works, five milliseconds if that is busy.)"""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, pool: Pool) -> None:
         self.channel = channel
+        self.pool = pool
         self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._writing = threading.Lock()
         threading.Thread(target=self._run, daemon=True).start()
@@ -227,7 +232,7 @@ class _Sender:
             result = result.portable()
         more = () if told is None else (True,)
         try:
-            data = Message((number, result, *more))
+            data = Message((number, result, *more), self.pool)
         except Exception:
             data = Message((number, Failure(where).portable(), *more))
         if told is not None:
@@ -264,23 +269,27 @@ def work(task: Work, channel: Channel, inherited: list[Channel]) -> None:
     for end in inherited:
         end.close()
     where = f"in DataLoader worker process {task.number}"
+    pool = Pool(task.ahead // task.workers)
     try:
         if hasattr(signal, "pthread_sigmask"):  # blocked by whoever started this process
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        _serve(task, channel, where)
+        _serve(task, channel, pool, where)
     except (EOFError, OSError, KeyboardInterrupt):
         pass  # the loader is gone, or about to end
+    finally:
+        pool.clear()  # processes of `multiprocessing` end without Python's own clearing up
 
 
-def _serve(task: Work, channel: Channel, where: str) -> None:
+def _serve(task: Work, channel: Channel, pool: Pool, where: str) -> None:
     """Begin as `task` says and answer requests, until there are no more."""
     global _info
-    sender = _Sender(channel)
+    sender = _Sender(channel, pool)
     fetch: Any = None
     failure = None
     try:
         threads.set_num_threads(1)
-        collate.into_shared_memory = sys.platform != "win32"
+        if sys.platform != "win32":
+            collate.allocate = pool.allocate
         task.seed()
         _info = task.info()
         if isinstance(task.dataset, (IterDataPipe, MapDataPipe)):
@@ -298,6 +307,7 @@ def _serve(task: Work, channel: Channel, where: str) -> None:
         if message is None:
             return
         if message[0] == RESUME:
+            pool.clear()
             task.shared_seed = message[1]
             sender.send(RESUME, None, where)
             failure = None
@@ -309,7 +319,11 @@ def _serve(task: Work, channel: Channel, where: str) -> None:
         if message[0] == STATE:
             sender.send(STATE, failure or fetch.state(message[1]), where)
             continue
-        number, indices, watched = message
+        if message[0] == FORGET:
+            pool.clear()
+            continue
+        number, indices, watched, free = message
+        pool.begin(free)
         told = [*first, stretch("idle", since, time.perf_counter())] if watched else None
         first = []
         result: Any = failure
@@ -322,10 +336,13 @@ def _serve(task: Work, channel: Channel, where: str) -> None:
                 result = Failure(where)
         sender.send(number, result, where, told)
         del result
+        if failure is None:
+            fetch.passed()
         since = time.perf_counter()
 
 
 __all__ = [
+    "FORGET",
     "LATEST",
     "RESUME",
     "STATE",

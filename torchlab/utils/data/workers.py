@@ -28,7 +28,7 @@ from torchlab.utils.data import channel
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
 from torchlab.utils.data.watch import Told, Watch, stretch
-from torchlab.utils.data.worker import LATEST, RESUME, STATE, Ended, Failure, Work, work
+from torchlab.utils.data.worker import FORGET, LATEST, RESUME, STATE, Ended, Failure, Work, work
 
 _FOLLOWS = 1.0  # seconds in which what a worker tells of a batch follows it
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
@@ -119,6 +119,7 @@ def _end(workers: list[_Worker], owner: int, patience: float = _PATIENCE) -> Non
             w.process.kill()
             w.process.join()
         w.process.close()
+        w.channel.lent.clear()  # not before: who lets go last removes a segment that has a name
     workers.clear()
 
 
@@ -203,6 +204,7 @@ class WorkersIterator:
         while waiting:  # what is left of the pass before comes first
             w, number, _ = self._receive()
             if number == RESUME:
+                w.channel.lent.clear()  # the worker has done so, too
                 waiting.discard(w)
         progress = Progress(self, Order(self._loader), self._progress.base_seed, shared_seed)
         progress.seeded = False  # the workers' random numbers go on
@@ -238,7 +240,7 @@ class WorkersIterator:
             place, indices = next(self._order)
         except StopIteration:
             return
-        w.ask((self._sent, indices, self._watch.on))
+        w.ask((self._sent, indices, self._watch.on, w.channel.lent.free()))
         w.asked += 1
         self._open[self._sent] = w
         self._asked[self._sent] = (place, indices)
@@ -382,6 +384,9 @@ class WorkersIterator:
                     self._loader._pass = None
                 if not self._loader.persistent_workers:
                     self._finalizer()
+                for w in self._workers:
+                    w.ask((FORGET,))
+                    w.channel.lent.clear()
                 self._watch.passed("end", asked)
                 raise StopIteration
             if self._early and not self._loader.in_order:

@@ -4,7 +4,9 @@ Source: https://docs.pytorch.org/vision/0.28/datasets.html
 """
 
 from torchlab.vision.datasets.caltech import Caltech101, Caltech256
+from torchlab.vision.datasets.celeba import CelebA
 from torchlab.vision.datasets.cifar import CIFAR10, CIFAR100
+from torchlab.vision.datasets.cityscapes import Cityscapes
 from torchlab.vision.datasets.coco import CocoCaptions, CocoDetection
 from torchlab.vision.datasets.country211 import Country211
 from torchlab.vision.datasets.dtd import DTD
@@ -18,8 +20,10 @@ from torchlab.vision.datasets.food101 import Food101
 from torchlab.vision.datasets.gtsrb import GTSRB
 from torchlab.vision.datasets.imagenet import ImageNet
 from torchlab.vision.datasets.imagenette import Imagenette
+from torchlab.vision.datasets.kitti import Kitti
 from torchlab.vision.datasets.mnist import KMNIST, MNIST, FashionMNIST
 from torchlab.vision.datasets.moving_mnist import MovingMNIST
+from torchlab.vision.datasets.omniglot import Omniglot
 from torchlab.vision.datasets.oxford_iiit_pet import OxfordIIITPet
 from torchlab.vision.datasets.qmnist import QMNIST
 from torchlab.vision.datasets.rendered_sst2 import RenderedSST2
@@ -37,6 +41,8 @@ __all__ = [
     "CIFAR100",
     "Caltech101",
     "Caltech256",
+    "CelebA",
+    "Cityscapes",
     "CocoCaptions",
     "CocoDetection",
     "Country211",
@@ -54,8 +60,10 @@ __all__ = [
     "ImageNet",
     "Imagenette",
     "KMNIST",
+    "Kitti",
     "MNIST",
     "MovingMNIST",
+    "Omniglot",
     "OxfordIIITPet",
     "QMNIST",
     "RenderedSST2",

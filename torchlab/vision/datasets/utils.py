@@ -58,6 +58,25 @@ def download_url(
         raise RuntimeError(f"File not found or corrupted: {url} has the MD5 {found}, not {md5}")
 
 
+GOOGLE_DRIVE = "https://drive.usercontent.google.com/download"
+
+
+def download_file_from_google_drive(
+    file_id: str,
+    root: str | os.PathLike[str],
+    filename: str | os.PathLike[str] | None = None,
+    md5: str | None = None,
+) -> None:
+    """`download_url` for a public file of Google Drive, by its number there.
+
+    Drive answers with a page instead of the file if that was asked for too often: then, too, the
+    MD5 is another, and RuntimeError is raised.
+    """
+    # "confirm" says that we know Drive has not searched a file of this size for viruses.
+    url = f"{GOOGLE_DRIVE}?id={file_id}&export=download&confirm=t"
+    download_url(url, root, filename or file_id, md5)
+
+
 def download_and_extract_archive(
     url: str,
     download_root: str | os.PathLike[str],

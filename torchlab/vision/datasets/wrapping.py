@@ -14,11 +14,14 @@ from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.lazy import lazy
 from torchlab.vision.datasets.caltech import Caltech101, Caltech256
+from torchlab.vision.datasets.celeba import CelebA
 from torchlab.vision.datasets.cifar import CIFAR10
+from torchlab.vision.datasets.cityscapes import Cityscapes
 from torchlab.vision.datasets.coco import CocoCaptions, CocoDetection
 from torchlab.vision.datasets.folder import DatasetFolder
 from torchlab.vision.datasets.gtsrb import GTSRB
 from torchlab.vision.datasets.imagenette import Imagenette
+from torchlab.vision.datasets.kitti import Kitti
 from torchlab.vision.datasets.mnist import MNIST
 from torchlab.vision.datasets.oxford_iiit_pet import OxfordIIITPet
 from torchlab.vision.datasets.vision import VisionDataset
@@ -61,6 +64,11 @@ def _boxes(rows: list[Any], form: str, image: Any) -> Any:
     return made
 
 
+_KITTI = (
+    "Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc",
+)  # fmt: skip
+
+
 def _unchanged(dataset: Any, keys: Keys) -> Change:
     return lambda index, image, target: (image, target)
 
@@ -69,27 +77,83 @@ def _segmentation(dataset: Any, keys: Keys) -> Change:
     return lambda index, image, target: (image, _mask(target))
 
 
-def _caltech101(dataset: Any, keys: Keys) -> Change:
-    if "annotation" in dataset.target_type:
+def _not_supported(dataset: Any, types: list[str]) -> None:
+    """RuntimeError if the data set gives one of these as its target."""
+    if any(kind in types for kind in dataset.target_type):
+        names = ", ".join(f"'{kind}'" for kind in types)
         raise RuntimeError(
-            "Caltech101 dataset with `target_type=['annotation', ...]` is currently not supported"
-            " by this wrapper."
+            f"{type(dataset).__name__} dataset with `target_type=[{names}, ...]` is currently not"
+            " supported by this wrapper."
         )
+
+
+def _caltech101(dataset: Any, keys: Keys) -> Change:
+    _not_supported(dataset, ["annotation"])
     return _unchanged(dataset, keys)
 
 
-def _pet(dataset: Any, keys: Keys) -> Change:
-    kinds = dataset._target_types
+def _by_kind(kinds: list[str], wraps: dict[str, Callable[[Any, Any], Any]]) -> Change:
+    """Each part of the target by its kind: `wraps[kind](part, image)`; others stay."""
 
     def change(index: int, image: Any, target: Any) -> tuple[Any, Any]:
         if target is None:
             return image, target
         several = len(kinds) > 1
         found = tuple(
-            _mask(value) if kind == "segmentation" else value
+            wraps[kind](value, image) if kind in wraps else value
             for kind, value in zip(kinds, target if several else [target], strict=True)
         )
         return image, found if several else found[0]
+
+    return change
+
+
+def _pet(dataset: Any, keys: Keys) -> Change:
+    return _by_kind(dataset._target_types, {"segmentation": lambda value, image: _mask(value)})
+
+
+def _celeba(dataset: Any, keys: Keys) -> Change:
+    _not_supported(dataset, ["attr", "landmarks"])
+
+    def corners(box: Any, image: Any) -> Any:
+        return _boxes(aten.cat([box[:2], box[:2] + box[2:]])[None], "XYXY", image)
+
+    return _by_kind(dataset.target_type, {"bbox": corners})
+
+
+def _instances(value: Any, image: Any) -> dict[str, Any]:
+    """A mask and a label for each number: a thing's is that of its label * 1000 + which it is."""
+    numbers = pil_to_tensor(value)
+    known = aten.unique(numbers)
+    masks = aten.stack([numbers == number for number in known])
+    labels = [n // 1000 if n >= 1000 else n for n in known.tolist()]
+    return {"masks": tv_tensors.Mask(masks), "labels": aten.tensor(labels, dtype=known.dtype)}
+
+
+def _cityscapes(dataset: Any, keys: Keys) -> Change:
+    _not_supported(dataset, ["polygon", "color"])
+    wraps = {"instance": _instances, "semantic": lambda value, image: _mask(value)}
+    return _by_kind(dataset.target_type, wraps)
+
+
+def _kitti(dataset: Any, keys: Keys) -> Change:
+    known = {
+        "type", "truncated", "occluded", "alpha", "bbox", "dimensions", "location", "rotation_y",
+        "boxes", "labels",
+    }  # fmt: skip
+    wanted = _chosen(keys, known, {"boxes", "labels"})
+    number = {name: i for i, name in enumerate(_KITTI)} | {"DontCare": -1}
+
+    def change(index: int, image: Any, target: Any) -> tuple[Any, Any]:
+        if target is None:
+            return image, target
+        found = {key: [each[key] for each in target] for key in target[0]} if target else {}
+        if "boxes" in wanted:
+            found["boxes"] = _boxes(found.get("bbox", aten.zeros((0, 4))), "XYXY", image)
+        if "labels" in wanted:
+            labels = [number[name] for name in found.get("type", [])]
+            found["labels"] = aten.tensor(labels, dtype=dt.int64)
+        return image, {key: value for key, value in found.items() if key in wanted}
 
     return change
 
@@ -152,17 +216,20 @@ _WRAPPERS: dict[type[VisionDataset], Callable[[Any, Keys], Change]] = {
     CIFAR10: _unchanged,
     Caltech101: _caltech101,
     Caltech256: _unchanged,
+    CelebA: _celeba,
+    Cityscapes: _cityscapes,
     CocoCaptions: _unchanged,
     CocoDetection: _coco,
     DatasetFolder: _unchanged,
     GTSRB: _unchanged,
     Imagenette: _unchanged,
+    Kitti: _kitti,
     MNIST: _unchanged,
     OxfordIIITPet: _pet,
     VOCDetection: _voc,
     VOCSegmentation: _segmentation,
 }
-_WITH_KEYS = (CocoDetection, VOCDetection)
+_WITH_KEYS = (CocoDetection, VOCDetection, Kitti)
 _TRANSFORMS = ("transform", "target_transform", "transforms")
 
 
@@ -180,7 +247,8 @@ def _wrapper(dataset: VisionDataset, keys: Keys) -> Change:
                 f" be returned, but got {keys}"
             )
         if found not in _WITH_KEYS:
-            known = " and ".join(f"`{cls.__name__}`" for cls in _WITH_KEYS)
+            *names, last = (f"`{cls.__name__}`" for cls in _WITH_KEYS)
+            known = f"{', '.join(names)}, and {last}"
             raise ValueError(
                 f"`target_keys` is currently only supported for {known}, but got {found.__name__}."
             )
@@ -215,10 +283,10 @@ class _Wrapped:
 def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Keys = None) -> Any:
     """The data set with samples for `transforms.v2`: an object of a class below the data set's.
 
-    Detection (CocoDetection, VOCDetection) gives a dict with `boxes` (BoundingBoxes, two corners)
-    and `labels`, COCO on demand `masks`, too (which needs pycocotools); segmentation masks become
-    Masks; classification stays. target_keys: which entries of a dict are given; "all"; None: the
-    usual ones. TypeError for data sets of which nothing is known.
+    Detection (CocoDetection, Kitti, VOCDetection) gives a dict with `boxes` (BoundingBoxes, two
+    corners) and `labels`, COCO on demand `masks`, too (which needs pycocotools); segmentation masks
+    become Masks; classification stays. target_keys: which entries of a dict are given; "all"; None:
+    the usual ones. TypeError for data sets of which nothing is known.
     """
     if not isinstance(dataset, VisionDataset):
         raise TypeError(

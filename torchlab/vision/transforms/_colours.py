@@ -12,7 +12,7 @@ from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms import functional as F
-from torchlab.vision.transforms._containers import chance, uniform
+from torchlab.vision.transforms._containers import Perhaps, chance, uniform
 
 
 class ColorJitter(nn.Module):
@@ -91,103 +91,72 @@ class Grayscale(nn.Module):
         return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
 
 
-class RandomGrayscale(nn.Module):
+class RandomGrayscale(Perhaps):
     """Black and white with probability `p`, in as many channels as before."""
 
     def __init__(self, p: float = 0.1) -> None:
-        super().__init__()
-        self.p = p
+        super().__init__(p)
 
     def forward(self, img: Any) -> Any:
-        channels = F.get_dimensions(img)[0]
+        channels = F.get_dimensions(img)[0]  # refuses what is no image, whatever is drawn
         return F.rgb_to_grayscale(img, channels) if chance() < self.p else img
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
 
-
-class RandomInvert(nn.Module):
+class RandomInvert(Perhaps):
     """`functional.invert` with probability `p`."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.invert(img) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.invert(img)
 
 
-class RandomPosterize(nn.Module):
+class RandomPosterize(Perhaps):
     """`functional.posterize` with probability `p`."""
 
+    _told = ("bits",)
+
     def __init__(self, bits: int, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.bits = bits
-        self.p = p
 
-    def forward(self, img: Any) -> Any:
-        return F.posterize(img, self.bits) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(bits={self.bits},p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.posterize(img, self.bits)
 
 
-class RandomSolarize(nn.Module):
+class RandomSolarize(Perhaps):
     """`functional.solarize` with probability `p`."""
 
+    _told = ("threshold",)
+
     def __init__(self, threshold: float, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.threshold = threshold
-        self.p = p
 
-    def forward(self, img: Any) -> Any:
-        return F.solarize(img, self.threshold) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(threshold={self.threshold},p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.solarize(img, self.threshold)
 
 
-class RandomAdjustSharpness(nn.Module):
+class RandomAdjustSharpness(Perhaps):
     """`functional.adjust_sharpness` with probability `p`."""
 
+    _told = ("sharpness_factor",)
+
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.sharpness_factor = sharpness_factor
-        self.p = p
 
-    def forward(self, img: Any) -> Any:
-        return F.adjust_sharpness(img, self.sharpness_factor) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.adjust_sharpness(img, self.sharpness_factor)
 
 
-class RandomAutocontrast(nn.Module):
+class RandomAutocontrast(Perhaps):
     """`functional.autocontrast` with probability `p`."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.autocontrast(img) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.autocontrast(img)
 
 
-class RandomEqualize(nn.Module):
+class RandomEqualize(Perhaps):
     """`functional.equalize` with probability `p`."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.equalize(img) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.equalize(img)

@@ -27,6 +27,27 @@ def integer(low: int, high: int) -> int:
     return aten.randint(low, high, (1,)).item()
 
 
+class Perhaps(nn.Module):
+    """A transform that changes images with probability `p`: subclasses say how, and name in `_told`
+    the options that `repr` shows before p."""
+
+    _told: tuple[str, ...] = ()
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Any) -> Any:
+        return self._changed(img) if chance() < self.p else img
+
+    def _changed(self, img: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say how it changes an image")
+
+    def __repr__(self) -> str:
+        told = ",".join(f"{name}={getattr(self, name)}" for name in (*self._told, "p"))
+        return f"{type(self).__name__}({told})"
+
+
 class Compose:
     """The transforms one after another."""
 

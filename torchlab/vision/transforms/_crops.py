@@ -14,7 +14,7 @@ from typing import Any
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab.vision.transforms import functional as F
-from torchlab.vision.transforms._containers import chance, integer, uniform
+from torchlab.vision.transforms._containers import Perhaps, integer, uniform
 from torchlab.vision.transforms._image import InterpolationMode, interpolation_mode
 
 
@@ -153,32 +153,18 @@ class RandomCrop(nn.Module):
         return f"{type(self).__name__}(size={self.size}, padding={self.padding})"
 
 
-class RandomHorizontalFlip(nn.Module):
+class RandomHorizontalFlip(Perhaps):
     """`functional.hflip` with probability `p`."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.hflip(img) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.hflip(img)
 
 
-class RandomVerticalFlip(nn.Module):
+class RandomVerticalFlip(Perhaps):
     """`functional.vflip` with probability `p`."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.vflip(img) if chance() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    def _changed(self, img: Any) -> Any:
+        return F.vflip(img)
 
 
 class RandomResizedCrop(nn.Module):

@@ -10,35 +10,24 @@ Source: https://docs.pytorch.org/vision/0.28/transforms.html#color
 
 from __future__ import annotations
 
-import numpy as np
-
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
 from torchlab.vision.transforms._convert import rescaled
 from torchlab.vision.transforms._image import assert_channels, get_dimensions, max_value
-from torchlab.vision.transforms._tensor_grid import from_batch, to_batch
+from torchlab.vision.transforms._tensor_grid import to_batch
 
 
 def _wide(img: Tensor) -> Tensor:
     return img if img.is_floating_point() else img.float()
 
 
-def _added(a: Tensor, b: Tensor, alpha: float) -> Tensor:
-    """a + alpha * b, rounded once, as processors with a fused instruction do it."""
-    if a.dtype != dt.float32:
-        return aten.add(a, b, alpha=alpha)
-    # The product of two float32 is exact in float64.
-    wide = a.to(dt.float64) + b.to(dt.float64) * float(np.float32(alpha))
-    return wide.to(a.dtype)
-
-
 def blend(a: Tensor, b: Tensor, ratio: float, fused: bool = False) -> Tensor:
     """ratio * a + (1 - ratio) * b within the range of a's type."""
     ratio = float(ratio)  # an int would keep bytes, and overflow
     rest = 1.0 - ratio
-    total = _added(ratio * a, b, rest) if fused else ratio * a + rest * b
+    total = aten.add(ratio * a, b, alpha=rest) if fused else ratio * a + rest * b
     return aten.clamp(total, 0, max_value(a.dtype)).to(a.dtype)
 
 
@@ -60,7 +49,7 @@ def luma(img: Tensor, fused: bool = False) -> Tensor:
     """The brightness (…, 1, H, W) of three channels by ITU-R BT.601, unrounded."""
     r, g, b = aten.unbind(img, -3)
     if fused:
-        total = _added(_added(0.2989 * r, g, 0.587), b, 0.114)
+        total = aten.add(aten.add(0.2989 * r, g, alpha=0.587), b, alpha=0.114)
     else:
         total = 0.2989 * r + 0.587 * g + 0.114 * b
     return aten.unsqueeze(total, -3)
@@ -142,19 +131,28 @@ def sharpness(img: Tensor, factor: float, fused: bool = False) -> Tensor:
     assert_channels(img, (1, 3))
     if img.shape[-1] <= 2 or img.shape[-2] <= 2:
         return img
-    return blend(img, _smooth(img), factor, fused)
+    smooth = _smooth(img)
+    out = aten.clone(img)
+    if not fused:
+        out[..., 1:-1, 1:-1] = smooth.to(img.dtype)
+        return blend(img, out, factor)
+    # v2 adds a part of the difference, and leaves the border as it is.
+    inner = img[..., 1:-1, 1:-1].to(smooth.dtype)
+    out[..., 1:-1, 1:-1] = aten.clamp(
+        aten.add(inner, smooth - inner, alpha=1.0 - factor), 0, max_value(img.dtype)
+    ).to(img.dtype)
+    return aten.clamp(out, 0, max_value(img.dtype))
 
 
 def _smooth(img: Tensor) -> Tensor:
-    """Each inner pixel with its neighbours: weight 5 to 1 each."""
+    """Each inner pixel with its neighbours: weight 5 to 1 each. Rounded if the image is whole."""
     kind = img.dtype if img.is_floating_point() else dt.float32
     kernel = aten.ones((3, 3), dtype=kind, device=img.device)
     kernel[1, 1] = 5.0
     kernel = (kernel / kernel.sum()).expand(img.shape[-3], 1, 3, 3)
     smooth = F.conv2d(to_batch(img, kind), kernel, groups=img.shape[-3])
-    out = aten.clone(img)
-    out[..., 1:-1, 1:-1] = from_batch(smooth, img)
-    return out
+    smooth = smooth if img.is_floating_point() else aten.round(smooth)
+    return smooth.reshape((*img.shape[:-2], *smooth.shape[-2:]))
 
 
 def invert(img: Tensor) -> Tensor:

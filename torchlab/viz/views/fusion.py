@@ -213,12 +213,16 @@ def _code_line(
     if makers:
         body += svg.rect(0, y, 3, height, c["op-line"])
     body += svg.text(34, y + 12, str(number), c["muted"], size=10, anchor="end")
+    ink = c["ink"]
     for i, piece in enumerate(pieces):
+        spans = code_spans(piece, c) if ink == c["ink"] else svg.escape(piece)
         body += (
             f'<text x="44" y="{y + 12 + CODE_LINE * i:.1f}" font-size="{CODE_SIZE:g}"'
-            f' fill="{c["ink"]}"'
-            f' xml:space="preserve">{code_spans(piece, c)}</text>'
+            f' fill="{ink}"'
+            f' xml:space="preserve">{spans}</text>'
         )
+        if any(m.lastgroup == "comment" for m in _TOKEN.finditer(piece)):
+            ink = c["comment"]  # it goes on where the line does
     return (
         f'<g class="code" data-kernel="{svg.escape(group["id"])}" data-line="{number}"'
         f' data-nodes="{svg.escape(" ".join(makers))}">{body}</g>'

@@ -11,6 +11,7 @@ from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import former, names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
+from torchlab._core.dispatch.watching import PLAIN
 from torchlab._core.structures import structure
 from torchlab._core.tensor import Tensor
 
@@ -52,8 +53,8 @@ def call(op: Any, variant: str) -> Any:
     if op.schema.arguments and variant != "core":
         lines.append("    try:")
         lines.append(indent(body, 8))
-        check = f"check_arguments(OP_{ident(op)}, ({_all(op)}){_start(op, variant)})"
-        lines += ["    except Exception:", f"        {check}"]
+        check = f"failed(failure_, OP_{ident(op)}, ({_all(op)}){_start(op, variant)})"
+        lines += ["    except Exception as failure_:", f"        {check}"]
         lines.append("        raise")
     else:
         lines.append(indent(body, 4))
@@ -114,6 +115,10 @@ _ELEMENTWISE = ("unary", "binary", "pointwise")
 
 def _late_out(op: Any) -> Any:
     def out_form(*args: Any, out: Any) -> Any:
+        if type(out) is not Tensor or not PLAIN.issuperset(map(type, args)):
+            asked = modes.out_told(op, args, out)
+            if asked is not NotImplemented:
+                return asked
         told = type(out) is not Tensor or modes.SLOW
         wrapped = told and modes.dispatch_handlers[0]((*args, out))
         if wrapped or modes.SLOW and modes.dispatched():
@@ -275,7 +280,7 @@ def _record(op: Any, t: str = "result") -> list[str]:
     body = [*_refused_complex(op, t), *nodes.nowhere_lines(p), *nodes.record_lines(op, t)]
     lines = [_recording(op)] + ["    " + x.replace("NODE_", f"N_{ident(op)}") for x in body]
     if p.outputs == 1:
-        if op.family in ("tensorwise", "general"):
+        if op.family in ("tensorwise", "general") and "float_result" not in op.tags:
             lines[0] = lines[0][:-1] + f" and {t}._k.differentiable:"
         lines += [f"    node_.shape = {t}._a.shape", f"    node_.k = {t}._k", f"    {t}._e = node_"]
     else:

@@ -22,6 +22,7 @@ from torchlab._core.dispatch.arguments import (
     check_value,
     dtype_of,
     explain,
+    failed,
     missing,
 )
 from torchlab._core.dispatch.generate.source import NAMESPACE, indent
@@ -149,6 +150,7 @@ NAMESPACE.update(
     by_name=by_name,
     missing=missing,
     check_arguments=check_arguments,
+    failed=failed,
     check_value=check_value,
     dtype_of=dtype_of,
     explain=explain,

@@ -65,7 +65,7 @@ class _Facts(ast.NodeTransformer):
 
 def node_name(op: Any) -> str:
     if op.grad_name:
-        name = op.grad_name.split("|")[0]
+        name = op.grad_name.split("|")[0].partition(":")[0]
         return name if "Backward" in name or name == "NotImplemented" else name + "Backward0"
     base = op.name.rstrip("_")
     return "".join(p[:1].upper() + p[1:] for p in base.split("_") if p) + "Backward0"
@@ -260,10 +260,17 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         cls.apply = cls.spend = _refuses  # type: ignore[attr-defined]
     cls.of_lists = bool(p.lists)
     # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
-    # operand is a tensor and not a number; a third name: where the first one is a number.
+    # operand is a tensor and not a number; a third name: where the first one is a number. A number
+    # has no edge; "X:01-" says of which edges the node is made, "-" of one that leads nowhere.
     cls.of_tensor = cls.of_number = cls
-    for kind, name in zip(("tensor", "number"), (op.grad_name or "").split("|")[1:], strict=False):
-        facts: dict[str, Any] = {"__slots__": (), "skipped": int(kind == "number")}
+    names = (op.grad_name or "").split("|")
+    count = len(p.targets)
+    if len(names) > 1:
+        cls.places = _places(names[0], range(count - 1))
+    for kind, told in zip(("tensor", "number"), names[1:], strict=False):
+        facts: dict[str, Any] = {"__slots__": ()}
+        facts["places"] = _places(told, range(1, count) if kind == "number" else None)
+        name = told.partition(":")[0]
         if name == "NotImplemented":
             facts["apply"] = facts["spend"] = _refuses
         made = type(name, (cls,), facts)
@@ -273,6 +280,14 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         cls.used = frozenset(int(n[1:]) for n in numbered)
     cls.__module__ = "torchlab.autograd"
     return cls
+
+
+def _places(told: str, usual: range | None) -> tuple[int | None, ...] | None:
+    """`Node.places` from what follows the name of a node."""
+    found = told.partition(":")[2]
+    if not found:
+        return None if usual is None else tuple(usual)
+    return tuple(None if c == "-" else int(c) for c in found)
 
 
 def _refuses(node: Any, g: Any) -> Any:

@@ -94,8 +94,8 @@ def inplace_call(op: Any, told: bool = False) -> Any:
         return compile_source(title + " told", text.replace("(save(", "(keep("), env, name)
     env[f"IN_{i}"] = compile_source(title + " core", "\n".join([core, *lines]) + "\n", env, name)
     body = [*fast, *odd, *lines[len(fast) :]]
-    body = ["    try:", *("    " + x for x in body), "    except Exception:"]
-    body += [f"        check_arguments(OP_{i}, ({''.join(n + ', ' for n in names)}), 0)"]
+    body = ["    try:", *("    " + x for x in body), "    except Exception as failure_:"]
+    body += [f"        failed(failure_, OP_{i}, ({''.join(n + ', ' for n in names)}), 0)"]
     body.append("        raise")
     all_lines = former.admit(op, name, "method", [define, *head, *body])
     fn = compile_source(title, "\n".join(all_lines) + "\n", env, name)
@@ -143,7 +143,8 @@ def _fast_lines(op: Any) -> list[str]:
         "    if c is T or c is P:",
         "        if other._k is k and (other._e is None or NOGRAD and not TLS.grad):",
         "            s_ = other._s",
-        "            if other is self or s_ is None or (s_ is not s and not s_.stale):",
+        "            if other is self or s_ is None or (s_ is not s and not s_.stale"
+        " and not (TWINS and same_memory(s, s_))):",
         "                y = other._a",
         f"    elif {calls.takes_number(op, flag)}:",
         "        y = SCALARS.get((other, c, k))",

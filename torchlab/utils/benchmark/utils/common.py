@@ -21,10 +21,10 @@ __all__ = [
     "set_torch_threads",
 ]  # fmt: skip
 
-_MAX_SIGNIFICANT_FIGURES = 4
-_MIN_CONFIDENCE_INTERVAL = 25e-9  # seconds: what a timer can tell apart
-_IQR_WARN_THRESHOLD = 0.1
-_IQR_GROSS_WARN_THRESHOLD = 0.25
+_MOST_DIGITS = 4
+_CLOCK_ERROR = 25e-9  # seconds: what a timer can tell apart
+_WIDE_SPREAD = 0.1
+_WILD_SPREAD = 0.25
 _UNITS = {-3: ("ns", 1e-9), -2: ("us", 1e-6), -1: ("ms", 1e-3)}
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
@@ -123,16 +123,16 @@ class Measurement:
         n = len(found)
         inner = found[n // 4 : math.ceil(3 * n / 4)]
         error = 1.645 * float(np.std(inner)) / math.sqrt(len(inner))
-        error = max(error, _MIN_CONFIDENCE_INTERVAL)
+        error = max(error, _CLOCK_ERROR)
         digits = math.floor(math.log10(self.median / error)) if self.median > 0 else 1
-        return min(max(digits, 1), _MAX_SIGNIFICANT_FIGURES)
+        return min(max(digits, 1), _MOST_DIGITS)
 
     @property
     def has_warnings(self) -> bool:
         """Whether the times vary more than a good measurement's."""
         return not self.meets_confidence()
 
-    def meets_confidence(self, threshold: float = _IQR_WARN_THRESHOLD) -> bool:
+    def meets_confidence(self, threshold: float = _WIDE_SPREAD) -> bool:
         """Whether the interquartile range is less than `threshold` of the median."""
         return self.iqr / self.median < threshold
 
@@ -169,7 +169,7 @@ class Measurement:
         )
         if self.has_warnings:
             part = self.iqr / self.median
-            gross = part >= _IQR_GROSS_WARN_THRESHOLD
+            gross = part >= _WILD_SPREAD
             lines.append(
                 f"  WARNING: Interquartile range is {part * 100:.1f}% of the median measurement.\n"
                 + " " * 11

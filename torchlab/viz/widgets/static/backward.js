@@ -408,7 +408,8 @@ class Player {
     const start = isGroup ? [...data.badStart].find(([n]) => this.stand[n] === id)?.[1] : data.badStart.get(i);
     if (start) {
       const word = `${normText(start.what)} starts ${isGroup ? "inside" : "here"}`;
-      g.append(svgElement("text", { x: b.x + 6, y: b.y - 6, class: "tlb-flag" }, word));
+      const left = b.x + b.w / 2 - 8 - 6.7 * word.length; // beside the arrow into the middle
+      g.append(svgElement("text", { x: Math.min(b.x + 6, left), y: b.y - 6, class: "tlb-flag" }, word));
     }
     return g;
   }

@@ -94,6 +94,21 @@ function neighbour(parts, from, key) {
   return best;
 }
 
+// A frame over a part's shape, last in its group: parts that lie side by side paint over half of each
+// other's outlines. `name` says which frames `unring` takes away again.
+function ring(part, name) {
+  const shape = part?.querySelector(":scope > .shape");
+  if (!shape) return;
+  const frame = shape.cloneNode();
+  frame.setAttribute("class", `tlv-ring ${name}`);
+  if (part.hasAttribute("transform")) frame.setAttribute("transform", part.getAttribute("transform"));
+  part.parentNode.append(frame);
+}
+
+function unring(stage, name) {
+  for (const frame of stage.querySelectorAll(`.tlv-ring.${name}`)) frame.remove();
+}
+
 function picture(hooks = {}) {
   return {
     render({ model, el }) {
@@ -113,8 +128,11 @@ function picture(hooks = {}) {
 
       const mark = () => {
         for (const node of stage.querySelectorAll(".tlv-sel,.tlv-near")) node.classList.remove("tlv-sel", "tlv-near");
+        unring(stage, "tlv-chosen");
         if (view.selected === null) return;
-        find(view.selected)?.classList.add("tlv-sel");
+        const chosen = find(view.selected);
+        chosen?.classList.add("tlv-sel");
+        ring(chosen, "tlv-chosen");
         for (const edge of stage.querySelectorAll("[data-src]")) {
           if (edge.dataset.src === view.selected || edge.dataset.dst === view.selected) edge.classList.add("tlv-near");
         }

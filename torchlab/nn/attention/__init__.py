@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from torchlab._core.attention_backends import Allowed
+from torchlab.nn.attention import bias
 
 
 class SDPBackend(IntEnum):
@@ -52,4 +53,4 @@ def sdpa_kernel(
         Allowed.kinds = before
 
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+__all__ = ["SDPBackend", "bias", "sdpa_kernel"]
