@@ -35,6 +35,10 @@ _MASK24, _MASK53 = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
 _WIDE_RANGE = 1 << 28
 _PIECE = 1 << 15  # words in one pass
 _SMALL = 256
+_LONG = 4096  # words from which the compiled twister is taken
+compiled: Callable[[], Any] | None = None
+"""Gives the compiled functions of codegen.twister, or None; the operators of random numbers set
+it."""
 _STATE = np.dtype([
     ("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("key", "<u8", (_WORDS,)),
     ("normal_x", "<f8"), ("normal_y", "<f8"), ("normal_rho", "<f8"), ("normal_is_valid", "<i8"),
@@ -168,7 +172,15 @@ class Generator:
             if n <= _SMALL:
                 assert self._engine is not None
                 return self._engine.random_raw(n).astype(np.uint32)
-            return legacy.randint(0, 2**32, n, dtype=np.uint32)
+            fast = self._compiled(n)
+            if fast is None:
+                return legacy.randint(0, 2**32, n, dtype=np.uint32)
+            out = np.empty(n, np.uint32)
+            fast.words(self._engine.ctypes.state_address, out)  # type: ignore[union-attr]
+            return out
+
+    def _compiled(self, n: int) -> Any:
+        return compiled() if n >= _LONG and compiled is not None else None
 
     def words64(self, n: int) -> np.ndarray:
         """`n` 64-bit words, uint64, each from two of 32 bits."""
@@ -178,9 +190,20 @@ class Generator:
                 assert self._engine is not None
                 raw = self._engine.random_raw(2 * n)
                 return (raw[0::2] << np.uint64(32)) | raw[1::2]
-            return legacy.randint(0, 2**64, n, dtype=np.uint64)
+            if self._compiled(2 * n) is None:
+                return legacy.randint(0, 2**64, n, dtype=np.uint64)
+            words = self.words(2 * n).astype(np.uint64)
+            words[0::2] <<= np.uint64(32)
+            return words[0::2] | words[1::2]
 
     def _u24(self, n: int) -> np.ndarray:
+        with self._lock:
+            fast = self._compiled(n)
+            if fast is not None:
+                self._ready()
+                out = np.empty(n, np.float32)
+                fast.uniforms(self._engine.ctypes.state_address, out)  # type: ignore[union-attr]
+                return out
         return _uniforms(n, self.words, _MASK24, np.float32(2.0**-24))
 
     def _u53(self, n: int) -> np.ndarray:

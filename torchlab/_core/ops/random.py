@@ -12,6 +12,7 @@ import numpy as np
 
 from torchlab._core import box_muller, layout
 from torchlab._core import dtype as dt
+from torchlab._core import generator as engine
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.factories import told
@@ -29,7 +30,9 @@ from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
 
 _normals = lazy("torchlab._core.codegen.normals")  # long draws are compiled
+_twister = lazy("torchlab._core.codegen.twister")
 box_muller.compiled = lambda: _normals.kernel()
+engine.compiled = lambda: _twister.kernel()
 
 
 def generator_of(generator: Any) -> Generator:
