@@ -208,3 +208,26 @@ def test_gradients_of_leaves_that_are_gone_are_summed_too() -> None:
         return g2[:, 0]
 
     slopes().sum().backward()
+
+
+def test_gradients_of_outputs_that_no_input_is_behind_are_checked_too() -> None:
+    x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    z = y.abs()
+    with pytest.raises(RuntimeError, match="shape"):
+        grad([z, x * 2], [x], [torchlab.ones(3), torchlab.ones(2)], allow_unused=True)
+    w = torchlab.ones(2, 3, requires_grad=True).abs()
+    with torchlab.no_grad():
+        w.t_()
+    with pytest.raises(RuntimeError, match="invalid gradient"):
+        grad([w, w], [x], [torchlab.ones(3, 2)] * 2, allow_unused=True)
+
+
+def test_a_graph_of_a_part_leads_through_the_nodes_themselves() -> None:
+    """What the backward of a part of the inputs saves of a node's result leads to that node."""
+    x, y = leaf(0.5), leaf(0.25)
+    z = (x * 2 + y).tanh()
+    (g,) = grad(z, x, create_graph=True)
+    (h,) = grad(g, x)
+    t = z.item()
+    assert abs(g.item() - 2 * (1 - t * t)) < 1e-6
+    assert abs(h.item() + 8 * t * (1 - t * t)) < 1e-6

@@ -158,3 +158,95 @@ def test_saved_input_is_checked() -> None:
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation.*CubeBackward"):
         z.backward()
+
+
+class Written(Function):
+    @staticmethod
+    def forward(ctx, *tensors):
+        for t in tensors:
+            t.mul_(2)
+        ctx.mark_dirty(*tensors)
+        return tensors if len(tensors) > 1 else tensors[0]
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return tuple(g * 2 for g in grads)
+
+
+class Still(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_non_differentiable(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        raise AssertionError
+
+
+def test_every_mark_of_dirty_counts_also_if_a_write_is_refused() -> None:
+    x = torchlab.tensor([1.0])
+    Written.apply(x, x)
+    assert x._version == 4  # two writes, two marks
+    leaf, other = torchlab.tensor([1.0], requires_grad=True), torchlab.tensor([1.0])
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        Written.apply(leaf, other)
+    assert (leaf._version, other._version) == (2, 2)
+
+
+def test_a_refused_write_to_a_leafs_view_has_dropped_its_gradient() -> None:
+    x = torchlab.tensor([1.0, 2.0], requires_grad=True)
+    v = x.view(-1)
+    v.sum().backward(inputs=[v])
+    assert v.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        Written.apply(v)
+    assert v.grad is None
+
+
+def test_an_input_that_is_returned_without_gradient() -> None:
+    x = torchlab.tensor([1.0], requires_grad=True)
+    y = Still.apply(x)
+    assert not y.requires_grad and y.grad_fn is None and x.requires_grad
+    plain = torchlab.tensor([1.0])
+    assert Still.apply(plain)._base is plain
+
+
+def test_an_unrecorded_view_that_was_saved_wants_gradients() -> None:
+    seen = []
+
+    class Saves(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            seen.append((x.requires_grad, x.grad_fn, x._base is not None))
+            return g
+
+    x = torchlab.tensor([1.0, 2.0], requires_grad=True) * 1
+    with torchlab.no_grad():
+        v = x[1:]
+    Saves.apply(v).sum().backward()
+    with torchlab.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = Saves.apply(v)
+    y.sum().backward()
+    assert seen == [(True, None, True), (True, None, False)]
+
+
+def test_a_wrong_gradient_is_refused_also_where_nobody_gets_it() -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return torchlab.ones(5, 7)
+
+    y = Wrong.apply(torchlab.tensor([1.0, 2.0, 3.0], requires_grad=True))
+    with pytest.raises(RuntimeError, match="invalid gradient"):
+        y.sum().backward(inputs=[y], create_graph=True)

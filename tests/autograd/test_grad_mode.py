@@ -80,3 +80,27 @@ def test_a_class_that_is_decorated_is_told() -> None:
         @no_grad()
         class Made:
             pass
+
+
+def test_inference_mode_records_nothing_even_if_told_to() -> None:
+    x = torchlab.tensor([1.0, 2.0], requires_grad=True) * 1
+    with torchlab.inference_mode(), torchlab.enable_grad():
+        assert torchlab.is_grad_enabled()
+        y = x.exp()
+    assert not y.requires_grad and y.is_inference()
+    with torchlab.inference_mode():
+        assert not torchlab.is_grad_enabled()
+    assert torchlab.is_grad_enabled()
+
+
+def test_all_results_of_inference_mode_are_its_tensors() -> None:
+    with torchlab.inference_mode():
+        results = [*torchlab.ones(3).max(0), *torchlab.ones(3).sort()]
+    assert all(t.is_inference() for t in results)
+
+
+def test_writes_that_are_not_to_count() -> None:
+    x = torchlab.tensor([1.0, 2.0])
+    with torchlab.autograd._unsafe_preserve_version_counter(x):
+        x.mul_(2)
+    assert x._version == 0

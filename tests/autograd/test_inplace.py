@@ -141,3 +141,53 @@ def test_joined_tensors_may_be_written_afterwards(join):
     a.add_(1)
     joined.sum().backward()
     assert p.grad.tolist() == [4.0, 4.0, 4.0]
+
+
+def test_gradients_that_are_views_are_written_as_views():
+    """A gradient through a view made anew is one of PyTorch's views of cells; a part of a stacked
+    gradient is a view of it alone."""
+    x = torchlab.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    v = x[:1]
+    with torchlab.no_grad():
+        v.mul_(2)
+    (g,) = torchlab.autograd.grad(v, x, torchlab.ones_like(v), create_graph=True)
+    assert g._base is not None
+    g.sub_(x)
+    assert g.grad_fn.name() == "AsStridedBackward0"
+    (h,) = torchlab.autograd.grad(v, x, torchlab.ones_like(v))
+    with pytest.raises(RuntimeError, match="no_grad mode"):
+        h.sub_(x)
+    y = torchlab.stack([x, torchlab.ones(2, 2)])
+    (g,) = torchlab.autograd.grad(y, x, torchlab.ones_like(y), create_graph=True)
+    g.sub_(x)
+    assert g.tolist() == [[-1.0, -3.0], [-2.0, -3.0]]
+
+
+def test_the_source_of_set_is_in_its_history():
+    x, y = torchlab.ones(2), torchlab.ones(3, requires_grad=True)
+    x.set_(y)
+    assert x.requires_grad and x.grad_fn.name() == "torch::autograd::NotImplemented"
+    assert [n is None for n, _ in x.grad_fn.next_functions] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, i, y: x.index_copy_(0, i, y),
+        lambda x, i, y: x.index_add_(0, i, y),
+        lambda x, i, y: x.scatter_(0, i, y),
+        lambda x, i, y: x.scatter_add_(0, i, y),
+        lambda x, i, y: x.put_(i, y),
+    ],
+)
+def test_writes_that_take_nothing_of_the_target_itself(write):
+    x = torchlab.tensor([1.0])
+    with pytest.raises(RuntimeError, match="single memory location"):
+        write(x, torchlab.tensor([0]), x[:1])
+
+
+def test_writes_that_have_read_before():
+    x = torchlab.tensor([1.0, 2.0, 3.0])
+    assert x.masked_fill_(x > 1, x[0]).tolist() == [1.0, 1.0, 1.0]
+    x = torchlab.tensor([1.0, 2.0, 3.0])
+    assert x.index_fill_(0, torchlab.tensor([0]), x[1]).tolist() == [2.0, 2.0, 3.0]

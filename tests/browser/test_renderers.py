@@ -98,6 +98,20 @@ def test_keys_walk_the_graph(page: Page) -> None:
     assert "NllLossBackward0" in details(page)
 
 
+def test_the_frame_of_a_choice_lies_over_its_neighbours(page: Page) -> None:
+    snapshot = samples.autograd()
+    open_picture(page, snapshot)
+    for identity in ("n0", "n1"):
+        page.locator(f'.part[data-id="{identity}"]').click()
+        ring = page.locator(".tlv-ring")
+        assert ring.count() == 1  # the one before is gone
+        assert page.evaluate("document.querySelector('.tlv-ring').nextElementSibling") is None
+        shape = page.locator(f'.part[data-id="{identity}"] > .shape')
+        assert ring.bounding_box() == shape.bounding_box()
+    update(page, snapshot)
+    assert page.locator(".tlv-ring").count() == 1
+
+
 def test_an_update_keeps_elements_choice_and_focus(page: Page) -> None:
     snapshot = samples.autograd()
     open_picture(page, snapshot)

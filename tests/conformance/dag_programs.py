@@ -38,6 +38,8 @@ NOT_TORCHLABS = (
     "INTERNAL ASSERT",
     "ZeroTensors are immutable",
     "unallocated storage",
+    "Batching rule not implemented",
+    "'NoneType' object has no attribute 'next_functions'",
     "Inplace update to inference tensor",  # PyTorch has written before it refuses
     "more than one element of the written-to tensor",  # unless the tensor is copied to itself
 )

@@ -25,20 +25,20 @@ PAIRS = (
     "torch.atan2({x}, {y})", "torch.add({x}, {y}, alpha=2)", "torch.outer({x}, {y})",
     "torch.where({x} > {y}, {x}, 1.0)", "torch.hstack([{x}, {y}])", "torch.vstack([{x}, {y}])",
     "torch.matmul({x}, {y})", "torch.einsum('...,...->...', {x}, {y})", "{x} / {y}", "{x} % {y}",
-    "torch.cat([{x}, {y}.bool()])", "torch.stack([{x}, {y} > 0])", "torch.dist({x}, {y})",
+    "torch.cat([{x}, {y}.bool()])", "torch.stack([{x}, {y} > 0])",
     "torch.broadcast_tensors({x}, {y})[0]", "torch.meshgrid({x}, {y}, indexing='ij')[1]",
-    "torch.kron({x}, {y})", "torch.rsub({x}, {y})", "2 ** {x}",
+    "torch.rsub({x}, {y})", "2 ** {x}",
     "torch.nn.functional.mse_loss({x}, {y})", "{x}.masked_select({y} > 0)", "{x}[{y} > 0]",
     "torch.nn.functional.linear({x}, {y})", "{x}.index_add(0, torch.tensor([0]), {y}[:1])",
     "torch.logaddexp({x}, {y})", "{x}.float() * {y}",
     "torch.addmm({x}, {y}, {x})", "{x}.type_as({y})",
-    "{x}.scatter(0, torch.zeros_like({y}, dtype=torch.int64), {y})", "torch.inner({x}, {y})",
+    "{x}.scatter(0, torch.zeros_like({y}, dtype=torch.int64), {y})",
 )  # fmt: skip
 GEOMETRY = (
-    "as_strided((2,), (1,))", "as_strided((2, 2), (1, 1))", "unfold(0, 1, 1)", "movedim(0, -1)",
+    "as_strided((2,), (1,))", "unfold(0, 1, 1)", "movedim(0, -1)",
     "unflatten(0, (1, -1))", "squeeze((0,))", "adjoint()", "broadcast_to((2, 2, 3))", "ravel()",
     "contiguous()", "swapaxes(0, -1)", "to(torch.float64)", "view(torch.float64)", "data",
-    "[None]", "[..., None]", "[:, 0]", "[::2]", "detach()[:1]", "hsplit(1)[0]", "view(torch.int64)",
+    "[None]", "[..., None]", "[:, 0]", "[::2]", "detach()[:1]", "hsplit(1)[0]",
     "expand(1, *[-1])", "T", "diagonal()[:1]", "[0, ...]", "unsqueeze(-1)", "tensor_split(1)[0]",
     "view_as_real()" , "as_strided_copy((2,), (1,))", "select_copy(0, 0)", "numpy().sum()",
 )  # fmt: skip
@@ -53,7 +53,7 @@ WRITES = (
     "exp_()", "sign_()", "round_()", "cumsum_(0)", "tril_()", "squeeze_(0)", "swapaxes_(0, -1)",
     "index_put_((torch.tensor([0]),), torch.tensor(2.0, dtype=torch.float64))", "normal_(0, 0)",
     "resize_(1)", "requires_grad_()", "as_strided_((2,), (1,))", "set_()", "eq_(1)", "copysign_(1)",
-    "masked_scatter_(torch.tensor(True), torch.ones(9, dtype=torch.float64))", "floor_()",
+    "masked_scatter_(torch.tensor(True), torch.ones(99, dtype=torch.float64))", "floor_()",
     "fill_diagonal_(1)", "logical_not_()", "lt_(1)", "threshold_(0, 1)", "erf_()", "reciprocal_()",
 )  # fmt: skip
 PAIR_WRITES = (
@@ -152,7 +152,9 @@ class RareSteps:
 
     def mode(self) -> str:
         code = self.common()
-        return code if code.startswith("with") else f"with {self.pick(MODES)}: {code}"
+        if code.startswith("with") or "requires_grad=True" in code:
+            return code
+        return f"with {self.pick(MODES)}: {code}"
 
     def rare_function(self) -> str:
         x = self.tensor()
@@ -211,7 +213,7 @@ class RareSteps:
         results = "".join(self.new() + ", " for _ in names)
         return (
             f"{results} = torch.autograd.grad({x}, [{', '.join(names)}], {g},"
-            f" is_grads_batched=True, allow_unused=True{self.options()})"
+            f" is_grads_batched=True, allow_unused=True{self.pick(('', ', retain_graph=True'))})"
         ).replace(",  =", ", =")
 
     def saved(self) -> str:
@@ -219,7 +221,7 @@ class RareSteps:
         reply = self.pick(("keep", "copy", "double", "boom", "number"))
         slot = self.pick(("self", "other", "result"))
         return self.pick((
-            f"{x}.grad_fn._raw_saved_{slot}.register_hooks(*pair({self.hook()}, '{reply}'))",
+            f"{x}.grad_fn._raw_saved_result.register_hooks(*pair({self.hook()}, '{reply}'))",
             f"with packed({self.hook()}, '{reply}'), packed({self.hook()}, 'keep'):"
             f" {self.new()} = {self.tensor()} * {x}",
             f"with packed({self.hook()}, '{reply}'): {self.new()} = Saves.apply({x})",

@@ -24,7 +24,6 @@ from torchlab.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 # Programs whose log has other operators than PyTorch's, and why.
 OTHER = {
-    "cat_stack": "the gradient of stack is one unbind, PyTorch's one select for each",
     "mse": "mse_loss_backward is not declared: its gradient is written in other operators",
     "max_pool": "the gradient goes through the places of the maxima alone",
     "avg_pool": "the gradient's operator does not take the input",
@@ -37,7 +36,6 @@ OTHER = {
     "clamp_abs": "`&` of masks where PyTorch has logical_and_",
     "einsum": "einsum permutes less",
     "expand_repeat": "one sum in the gradient of repeat",
-    "matvec": "unsqueeze where PyTorch has view",
     "transposes": "the gradient of squeeze is a view",
     "second": "the second derivative of a product with a number",
 }

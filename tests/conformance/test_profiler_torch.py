@@ -219,3 +219,20 @@ def test_steps_of_optimizers_are_ranges() -> None:
     steps = [[x for x in found if "step" in x[0]] for found in (a, b)]
     assert steps[0] == steps[1] and len(a) == len(b) >= 7
     assert [x[:2] for x in a] == [x[:2] for x in b]
+
+
+def _ranges_of_loaders(lib: Any) -> list[str]:
+    profiler = importlib.import_module(f"{lib.__name__}.profiler")
+    data = importlib.import_module(f"{lib.__name__}.utils.data")
+    found = []
+    for workers in (0, 1):
+        loader = data.DataLoader(data.TensorDataset(lib.arange(4)), 2, num_workers=workers)
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as prof:
+            assert [x.tolist() for (x,) in loader] == [[0, 1], [2, 3]]
+        found += [e.name for e in prof.events() if "Loader" in e.name]
+    return found
+
+
+def test_batches_of_loaders_are_ranges() -> None:
+    found = _ranges_of_loaders(torchlab)
+    assert found == _ranges_of_loaders(torch) and len(found) == 6

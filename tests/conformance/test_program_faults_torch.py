@@ -119,6 +119,10 @@ torch.bmm(torch.ones(2, 1, 0, requires_grad=True), torch.ones(2, 0, 2).byte())
 torch.bmm(torch.ones(2, 1, 0, requires_grad=True), torch.ones(2, 0, 2).double())
 torch.bmm(torch.ones(2, 1, 0).byte(), torch.ones(2, 0, 2, requires_grad=True))
 torch.matmul(torch.ones(0, 2, 2, requires_grad=True), torch.ones(3, 0, 2, 2).byte())
+torch.ones(1, 3, 1, 1).to(memory_format=torch.channels_last) @ torch.zeros(1, 0).long()
+torch.ones(1, 3, 1, 1) @ torch.zeros(1, 0).long()
+torch.ones(1, 3, 1, 2).to(memory_format=torch.channels_last) @ torch.ones(2, 2)
+torch.ones(3, 1, 2) @ torch.ones(2, 2)
 """
 VALUES = """
 torch.tensor([-0.0, 1.0]).cumsum(0).signbit()
@@ -145,12 +149,17 @@ torch.nn.functional.leaky_relu(torch.ones(2), 1j)
 torch.nn.functional.threshold(torch.ones(2), 1e300, 0)
 torch.logcumsumexp(torch.tensor([2.875 - 2j, 2.875 + 2j], dtype=torch.complex128), 0).imag.sign()
 torch.logcumsumexp(torch.tensor([2.875 + 2j, 2.875 - 2j], dtype=torch.complex128), 0).imag.sign()
+torch.pow(torch.zeros(2), torch.tensor([-2.875 - 0.5j, -1])).real
+torch.pow(torch.zeros(2, dtype=torch.complex128), torch.tensor([2 + 1j, 1j])).real.abs()
 torch.tensor([complex('inf+nanj'), 1]).norm(2, -1, keepdim=True)
 torch.tensor([[complex('inf+nanj'), complex('nan')], [2, 3]]).norm(2, 1)
 torch.arange(12.0).reshape(3, 4)[:, 1].neg_()
 torch.sigmoid(torch.arange(12.0).reshape(3, 4)[:, 1], out=torch.zeros(3, 2)[:, 0]) > 0.75
 torch.arange(12.0).reshape(3, 4)[:, 1].sub(4).sigmoid_() > 0.5
 t = torch.arange(12.0).reshape(3, 4) - 4; t[:, 1].sigmoid_(); t[:, 1] > 0.5
+torch.tensor([7], dtype=torch.uint8) ** 300
+torch.tensor([7], dtype=torch.int8).pow_(200)
+torch.tensor([7], dtype=torch.uint8) ** 3
 """
 GRADIENTS = """
 torch.xlogy(x, 0).tanh()

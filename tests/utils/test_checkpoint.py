@@ -191,3 +191,18 @@ def test_dropout_on_an_accelerator():
     y = checkpoint(lambda a: torch.nn.functional.dropout(a * 2).sin(), x, use_reentrant=False)
     y.sum().backward()
     assert torch.equal(x.grad != 0, y != 0)
+
+
+def test_the_second_run_stops_where_a_gradient_in_the_first_asked() -> None:
+    """What comes after the values that it needs is not run again, as in PyTorch."""
+    runs = []
+
+    def gradient(x):
+        runs.append("begin")
+        (g,) = torch.autograd.grad(x.tanh().sum(), x, create_graph=True)
+        runs.append("end")
+        return g
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    checkpoint(gradient, x, use_reentrant=False)
+    assert runs == ["begin", "begin", "end"]

@@ -261,6 +261,17 @@ def test_code_spans_escape_and_colour() -> None:
     )
 
 
+def test_a_comment_that_is_broken_stays_one() -> None:
+    snapshot = samples.fusion()
+    comment = "// " + "a_word " * 20
+    snapshot["groups"][0]["source"] = comment + "\n" + snapshot["groups"][0]["source"]
+    c = palette.ink("light")
+    lines = re.findall(r'<text[^>]*fill="([^"]*)"[^>]*>(.*?)</text>', picture(snapshot).svg)
+    pieces = [(fill, content) for fill, content in lines if "a_word" in content]
+    assert len(pieces) > 1 and f'fill="{c["comment"]}"' in pieces[0][1]
+    assert all(fill == c["comment"] for fill, _ in pieces[1:])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_snapshots_are_refused(kind: str) -> None:
     snapshot = samples.ALL[kind]()

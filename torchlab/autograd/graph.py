@@ -44,11 +44,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write that torchlab could not see."""
+    """Count a write that torchlab could not see. (Those to inference tensors are not counted.)"""
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        if t._k.inference:
-            raise RuntimeError("Inference tensors do not track version counter.")
-        wrote(t)
+        if not t._k.inference:
+            wrote(t)
 
 
 class _MultiHandle(RemovableHandle):

@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/notes/autograd.html#backward-hooks-ex
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
@@ -19,13 +20,16 @@ def before(node: Node, g: Any) -> Any:
     hooks = node._hooks
     if hooks is None or not hooks.pre:
         return g
-    many = node._outs is not None
-    grads = tuple(_listed(node, g))
+    grads = _listed(node, g)
+    numbers = _numbers(node)
+    shown = tuple(grads[i] for i in numbers)
     for hook in list(hooks.pre.values()):
-        r = hook(grads)
+        r = hook(shown)
         if r is not None:
-            grads = _checked_tuple(grads, r, hook)
-    return list(grads) if many else grads[0]
+            shown = _checked_tuple(shown, r, hook)
+    for i, x in zip(numbers, shown, strict=True):
+        grads[i] = x
+    return grads if node._outs is not None else grads[0]
 
 
 def of_tensors(node: Node, g: Any) -> Any:
@@ -57,7 +61,8 @@ def after(node: Node, results: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
     hooks = node._hooks
     if hooks is None or not hooks.post:
         return results
-    given = tuple(_listed(node, g))
+    grads = _listed(node, g)
+    given = tuple(grads[i] for i in _numbers(node))
     shown = node.shown(results)
     for hook in list(hooks.post.values()):
         r = hook(shown, given)
@@ -86,6 +91,21 @@ def _listed(node: Node, g: Any) -> list[Any]:
     if node._outs is None:
         return [g]
     return [None] * len(node._outs) if g is None else list(g)
+
+
+def _numbers(node: Node) -> Sequence[int]:
+    """Which outputs PyTorch's node has: of an operator's those that are differentiable (not the
+    places beside the values of a sort)."""
+    if node._outs is None:
+        return (0,)
+    if node.op is None:
+        return range(len(node._outs))
+    used = node.used
+    return [
+        i
+        for i, (_, k) in enumerate(node._outs)
+        if (used is None or i in used) and (k is None or k.differentiable)
+    ]
 
 
 def _name(hook: Any) -> str:

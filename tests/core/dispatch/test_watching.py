@@ -198,3 +198,41 @@ def test_a_class_is_asked_wherever_its_instance_stands() -> None:
         asked.clear()
         functional.embedding(places, s)
     assert asked == []
+
+
+def test_functions_that_take_any_object_ask_no_class() -> None:
+    asked: list[Any] = []
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Foreign:
+        """Another library's tensor, which has the protocol, too."""
+
+        def __init__(self) -> None:
+            self.data = torch.ones(2)
+
+        @classmethod
+        def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("asked")
+
+        def __dlpack__(self, **kwargs: Any) -> Any:
+            return self.data.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self) -> Any:
+            return self.data.__dlpack_device__()
+
+    assert torch.from_dlpack(Foreign()).tolist() == [1, 1]
+    s = torch.ones(2).as_subclass(Sub)
+    for make in (torch.as_tensor, torch.asarray):
+        asked.clear()
+        make(s)
+        assert make not in asked
+    with Log() as log:
+        torch.as_tensor([1.0])
+    assert log.calls == [(torch.as_tensor, 1, [])]

@@ -162,3 +162,67 @@ def test_addbmm_in_place_grows_with_its_history():
         c.addbmm_(a, b)
     with pytest.raises(RuntimeError, match="not resizable"):
         tl.from_numpy(np.ones((1, 1), np.float32)).addbmm_(a, b)
+
+
+def _graph(t):
+    """The names of the nodes behind `t`, depth first, without the leaves."""
+    names, nodes = [], [t.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node.next_functions:
+            names.append(node.name().removesuffix("Backward0"))
+            nodes += [to for to, _ in reversed(node.next_functions)]
+    return names
+
+
+def _leaf(*shape):
+    return tl.ones(*shape, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("run", "names"),
+    [
+        (lambda: tl.nn.functional.linear(_leaf(3), _leaf(3)), ["Dot", "T"]),
+        (lambda: tl.nn.functional.linear(_leaf(4, 3), _leaf(2, 3), _leaf(2)), ["Addmm", "T"]),
+        (
+            lambda: tl.nn.functional.linear(_leaf(5, 4, 3), _leaf(2, 3), _leaf(2)),
+            ["View", "Addmm", "View", "T"],
+        ),
+        (
+            lambda: tl.nn.functional.linear(_leaf(3), _leaf(2, 3), _leaf(2)),
+            ["View", "Addmm", "View", "T"],
+        ),
+        (
+            lambda: tl.nn.functional.linear(_leaf(5, 3, 4).mT, _leaf(2, 3), _leaf(2)),
+            ["Add", "UnsafeView", "Mm", "UnsafeView", "Clone", "Transpose", "T"],
+        ),
+        (lambda: tl.outer(_leaf(2), _leaf(3)), ["Mul", "View"]),
+        (
+            lambda: tl.kron(_leaf(2), _leaf(2, 2)),
+            ["UnsafeView", "Mul", "UnsafeView", "UnsafeView"],
+        ),
+        (
+            lambda: tl.tensordot(_leaf(3), _leaf(3), 1),
+            ["View", "Dot", "Permute", "Permute"],
+        ),
+        (lambda: tl.vstack([_leaf(1)[0]]), ["Cat", "View", "Select"]),
+    ],
+)
+def test_the_tape_is_pytorchs(run, names):
+    assert _graph(run()) == names
+
+
+def test_linear_of_more_dimensions_adds_its_bias():
+    x = tl.arange(12, dtype=tl.float64).reshape(2, 2, 3)
+    w, b = tl.tensor([[1.0, 0, 2]], dtype=tl.float64), tl.tensor([0.5], dtype=tl.float64)
+    y = tl.nn.functional.linear(x, w, b)
+    assert y.tolist() == [[[4.5], [13.5]], [[22.5], [31.5]]]
+    with pytest.raises(RuntimeError, match="at least 1D"):
+        tl.nn.functional.linear(x[0, 0, 0], w)
+
+
+def test_truth_values_are_not_subtracted_from():
+    x = tl.tensor([1.0])
+    for run in (lambda: tl.rsub(x > 0, x), lambda: tl.rsub(x, x > 0)):
+        with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
+            run()

@@ -133,3 +133,13 @@ def test_out():
     sign, log = tl.empty(2, dtype=tl.float64), tl.empty(2, dtype=tl.float64)
     tl.linalg.slogdet(tl.tensor(A), out=(sign, log))
     np.testing.assert_allclose(log.numpy(), np.linalg.slogdet(A)[1])
+
+
+def test_the_gradient_of_the_determinant_of_one_element_does_not_depend_on_it():
+    x = tl.tensor([[[-1.5]], [[2.0]]], requires_grad=True)
+    (g,) = tl.autograd.grad(tl.linalg.det(x).sum(), x, create_graph=True)
+    assert g.tolist() == [[[1.0]], [[1.0]]] and not g.requires_grad
+    w = tl.ones(2, requires_grad=True)
+    (g,) = tl.autograd.grad(tl.linalg.det(x), x, w, create_graph=True)
+    again = tl.autograd.grad(g.sum(), (x, w), allow_unused=True)
+    assert again[0] is None and again[1].tolist() == [1.0, 1.0]

@@ -155,3 +155,21 @@ def test_threshold_writes_through_expanded_tensors() -> None:
         x.relu_()
     whole = torch.ones(1, 3, dtype=torch.int64).expand(2, 3)
     assert whole.nan_to_num_() is whole
+
+
+def test_complex_numbers_are_refused_as_by_pytorch():
+    c = torch.ones(2, 2, dtype=torch.complex64)
+    with pytest.raises(NotImplementedError, match="glu_cpu"):
+        F.glu(c)
+    with pytest.raises(RuntimeError, match="Got ComplexFloat and Float"):
+        F.prelu(c, torch.tensor([0.5]))
+
+
+def test_native_dropout_draws_pytorchs_mask_for_every_type():
+    for dtype in (torch.float32, torch.complex64):
+        torch.manual_seed(3)
+        dropped, mask = torch.native_dropout(torch.ones(8, dtype=dtype), 0.5, True)
+        assert mask.int().tolist() == [1, 1, 0, 1, 0, 0, 1, 1]
+        assert dropped.tolist() == [2.0 * m for m in [1, 1, 0, 1, 0, 0, 1, 1]]
+    kept, mask = torch.native_dropout(torch.ones(2), 0.5, False)
+    assert kept.tolist() == [1.0, 1.0] and mask.tolist() == [True, True]

@@ -176,3 +176,11 @@ def test_distances() -> None:
     assert F.normalize(a).tolist()[0] == pytest.approx([0.6, 0.8])
     assert F.normalize(torch.zeros(1, 2)).tolist() == [[0, 0]]
     assert F.pairwise_distance(a, b, eps=0).item() == pytest.approx(math.sqrt(2))
+
+
+def test_losses_of_complex_numbers_that_pytorch_has_and_has_not():
+    c = torch.tensor([[1 + 1j, 2 - 1j], [0.5j, 1]], dtype=torch.complex128)
+    loss = F.soft_margin_loss(c, torch.ones(2, 2, dtype=torch.float64))
+    assert abs(loss.item() - (0.31614234558187165 - 0.09924653288457201j)) < 1e-12
+    with pytest.raises(NotImplementedError, match="log_sigmoid_cpu"):
+        F.binary_cross_entropy_with_logits(c, c)

@@ -124,6 +124,7 @@ def _watch_method(cls: type, name: str, fn: Any) -> None:
     other = watching.OPERATORS.get(name)
     op = getattr(fn, "op", None)
     by_type = op is not None and not op.instead and (name[:2] != "__" or other is not None)
+    by_type = by_type or name in watching.OF_ANYTHING
     told = None if other is None else lambda: getattr(cls, other)
     watching.watch(fn, told, by_type, layout("Tensor", name))
 
@@ -145,7 +146,7 @@ def function(name: str, space: str = "torch") -> Any:
     if name not in watching.UNASKED:  # Note [Functions that ask]
         op, how = getattr(found, "op", None), layout(space, name)
         by_type = op is not None and found is op.function and how == AS_WRITTEN
-        by_type = by_type or name == "tensor"  # makes a plain one of any class, and asks none
+        by_type = by_type or name in watching.OF_ANYTHING
         watching.watch(found, by_type=by_type, layout=how)
     return found
 

@@ -15,8 +15,8 @@ name that was imported long ago asks, too.
 Operators see by themselves that an argument is no plain tensor: their generated calls have to look
 at the type anyway. Functions that are written in Python look at their first argument at most. So
 these get their asking body, for good, when the program makes the first class of tensors that
-overrides `__torch_function__`. (A class that is no tensor's shows only by its instances. While there
-are no other classes it is asked where an operator, or a function in its first argument, meets one.)
+overrides `__torch_function__`. (A class that is no tensor's shows only by its instances. As long as
+there is no other, it is asked where an operator, or a function in its first argument, meets one.)
 
 Source: https://docs.pytorch.org/docs/2.13/notes/extending.html#extending-torch-python-api
 """
@@ -47,12 +47,21 @@ OPERATORS = {
 
 UNASKED = frozenset(
     """
-    assert_int_or_pair boolean_dispatch broadcast_shapes compiled_with_cxx11_abi from_numpy
-    frombuffer get_rng_state initial_seed is_storage is_tensor manual_seed range seed set_rng_state
-    to_dlpack
+    assert_int_or_pair boolean_dispatch broadcast_shapes compiled_with_cxx11_abi from_dlpack
+    from_numpy frombuffer get_rng_state initial_seed is_storage is_tensor manual_seed range seed
+    set_rng_state to_dlpack
     """.split()
 )
 """Functions of torch and nn.functional about which PyTorch asks nobody."""
+
+OF_ANYTHING = frozenset(
+    """
+    as_tensor asarray new_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor
+    """.split()
+)
+"""Those that take any object, other libraries' tensors too: they ask modes, but no class of what
+they take."""
 
 
 class Watched:
@@ -63,7 +72,7 @@ class Watched:
     def __init__(self, function: FunctionType, told: Any, by_type: bool, layout: int) -> None:
         self.function = function
         self.told = told  # what a handler gets, or a function that finds it
-        self.by_type = by_type  # it asks the classes of its arguments by itself
+        self.by_type = by_type  # it asks the classes of its arguments by itself, or none
         self.layout = layout  # see `written`
         self.own = function.__code__
         self.twin: Any = None
@@ -71,7 +80,9 @@ class Watched:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call, by the asking body."""
-        if TLS.function_modes or (not TLS.subclasses_off and not _plain(args, kwargs)):
+        if TLS.function_modes or (
+            not self.by_type and not TLS.subclasses_off and not _plain(args, kwargs)
+        ):
             given = answer[0](self, args, kwargs)
             if given is not NotImplemented:
                 return given[0]
@@ -270,6 +281,6 @@ def _asking(w: Watched) -> CodeType:
 
 
 __all__ = [
-    "OPERATORS", "PLAIN", "UNASKED", "Watched", "answer", "class_made", "code_of", "in_python",
-    "mode_off", "mode_on", "name_of", "watch", "watched", "written",
+    "OF_ANYTHING", "OPERATORS", "PLAIN", "UNASKED", "Watched", "answer", "class_made", "code_of",
+    "in_python", "mode_off", "mode_on", "name_of", "watch", "watched", "written",
 ]  # fmt: skip

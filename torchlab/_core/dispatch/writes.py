@@ -337,8 +337,8 @@ def rebase_history(t: Tensor, node: Any) -> None:
 # is built. Most refuse. Where autograd does not know the form with `out=` (tag "out_unrecorded"; of
 # operators without a derivative, too) the result is written, and the history of `out` is a node
 # whose backward refuses. Where that form computes the result and copies it (tag "out_copied") the
-# copy is recorded like any other. Operators declared not to be differentiable (tag "constant") leave
-# the history of `out` as it is.
+# copy is recorded like any other. Operators declared not to be differentiable (tag "constant")
+# leave the history of `out` as it is.
 
 
 def prepare_out(op: Any, out: Any, inputs: Any) -> None:

@@ -411,12 +411,12 @@ def prelu(self: Any, weight: Any) -> Any:
     """x where x > 0, else weight · x; `weight` has one element, or one for each channel (dimension
     1)."""
     a, w = self._a, weight._a
-    need(FLOATS, "prelu_cpu", a)
     if self._k.dtype is not weight._k.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {self._k.dtype.scalar_name} and "
             f"{weight._k.dtype.scalar_name}"
         )
+    need(FLOATS, "prelu_cpu", a)
     if w.size != 1:
         channels = a.shape[1] if a.ndim >= 2 else 1
         if a.ndim == 0:
@@ -474,6 +474,7 @@ def glu_backward(g: Any, self: Any, dim: int) -> Any:
 )
 def glu(xp: Any, x: Any, dim: int) -> Any:
     """The first half along `dim` times the sigmoid of the second (arXiv:1612.08083)."""
+    need(FLOATS, "glu_cpu", x)
     d, n = _glu_shape(x, dim)
     a, b = xp.split(x, [n], axis=d)
     return xp.multiply(a, _sigmoid(xp, b), order="C")

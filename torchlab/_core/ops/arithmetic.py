@@ -282,9 +282,9 @@ def _pow(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if a.dtype.kind == "c":
         r = xp.power(a, b)
-        zero = b == 0
-        # As exp(b · ln a), which at 0, infinity and NaN is not 1.
-        return into(xp.where(zero, xp.exp(b * xp.log(a)), r) if zero.any() else r, out)
+        # As exp(b · ln a): not 1 at 0, infinity and NaN; infinite where 0 has a negative power.
+        odd = (b == 0) | (a == 0) & (b.real < 0)
+        return into(xp.where(odd, xp.exp(b * xp.log(a)), r) if odd.any() else r, out)
     if a.dtype.kind == "f" and b.size == 1 and b.reshape(-1)[0] == 0.5:
         # NumPy takes the root then, of which that of -infinity is none
         r = xp.where(xp.isneginf(a), xp.inf, xp.power(a, b)) + 0  # nor is -0 one's power
@@ -335,6 +335,8 @@ def _pow_number(xp: Any, a: Any, e: Any, out: Any) -> Any:
         if a.dtype.kind == "f" and e in (-1, -2, -0.5):
             base = a if e == -1 else a * a if e == -2 else xp.sqrt(a)
             return xp.divide(a.dtype.type(1), base, out=out)
+    if a.dtype.kind in "iu":
+        return _pow(xp, a, number(e, a.dtype), out)
     return _pow(xp, a, np.array(e, a.dtype if a.dtype != np.bool_ else None), out)
 
 

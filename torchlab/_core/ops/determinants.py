@@ -45,7 +45,11 @@ def det(self: Any) -> Any:
 @vjp_helper
 def det_backward(g: Any, a: Any, result: Any) -> Any:
     """d det(A) / dA = det(A) · A⁻ᵀ; matrices that have no inverse have cofactors."""
+    if a._a.shape[-1] == 0:
+        return aten.zeros_like(a)
     k = aten.unsqueeze(aten.unsqueeze(g, -1), -1)
+    if a._a.shape[-1] == 1:
+        return aten.expand(k, a._a.shape)
     if result._level or aten.any(result == 0).item():  # (wrappers: no data to look at)
         cofactors = aten._cofactors(a)
         return k * (aten.conj(cofactors) if a._k.dtype.is_complex else cofactors)

@@ -83,11 +83,11 @@ def native_dropout(self: Any, p: float, train: Any) -> Any:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if train is False or self._a.size == 0:
-        return self, aten.ones_like(aten.detach(self), dtype=dt.bool)
+        return self, aten.ones_like(aten.detach(self), dtype=dt.bool_)
     if p == 1:
-        mask = aten.zeros_like(aten.detach(self), dtype=dt.bool)
+        mask = aten.zeros_like(aten.detach(self), dtype=dt.bool_)
         return aten.mul(self, aten.zeros_like(aten.detach(self))), mask
-    mask = aten.to(aten.bernoulli_(_noise(self, False), 1 - p), dt.bool)
+    mask = aten.bernoulli_(aten.empty_like(aten.detach(self), dtype=dt.bool_), 1 - p)
     return native_dropout_backward.call(self, mask, 1 / (1 - p)), mask
 
 

@@ -11,8 +11,11 @@ from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.compute import scalar_array
 from torchlab._core.dtype import from_numpy
+from torchlab._core.lazy import lazy
 from torchlab._core.settings import warn_user
 from torchlab._core.tape import NOGRAD, TLS
+
+_sums = lazy("torchlab._core.codegen.sums")
 
 
 def fast(ufunc: Any) -> Any:
@@ -58,6 +61,10 @@ def multiply_add(xp: Any, a: Any, b: Any, c: Any, out: Any = None) -> Any:
     bits and then to 24, which differs in about one of 10^8 elements.)"""
     if a.dtype != np.float32 or b.dtype != np.float32:
         return xp.add(a, b * c, out=out)
+    if a.size >= _LONG and xp is np:
+        r = _long_sum(a, b, c, out)
+        if r is not None:
+            return r
     wide = xp.multiply(b, c, dtype=np.float64)
     if out is None:
         return xp.add(wide, a).astype(np.float32)
@@ -71,6 +78,35 @@ def negative(xp: Any, a: Any, out: Any = None) -> Any:
         return xp.negative(a, out=out)
     out[...] = xp.negative(a)
     return out
+
+
+_LONG = 1 << 15  # from here on a compiled kernel pays for itself
+
+
+def _long_sum(a: Any, b: Any, c: Any, out: Any) -> Any:
+    """multiply_add of row-major arrays, compiled; None where they are not, or nothing compiles."""
+    c = np.asarray(c, np.float32)
+    arrays = (a, b) if c.size == 1 else (a, b, c)
+    arrays = arrays if out is None else (*arrays, out)
+    if not all(x.shape == a.shape and x.flags.c_contiguous for x in arrays):
+        return None
+    if out is not None and (out.dtype != np.float32 or _overlaps(out, arrays[:-1])):
+        return None
+    kernel = _sums.kernel()
+    if kernel is None:
+        return None
+    r = np.empty_like(a) if out is None else out
+    kernel(r, a, b, c)
+    return r
+
+
+def _overlaps(out: Any, operands: Any) -> bool:
+    """Whether `out` begins at another place of an operand's memory than the operand does."""
+    start, end = out.ctypes.data, out.ctypes.data + out.nbytes
+    return any(
+        x.ctypes.data != start and x.ctypes.data < end and start < x.ctypes.data + x.nbytes
+        for x in operands
+    )
 
 
 def before_ints(a: Any, to: np.dtype) -> Any:

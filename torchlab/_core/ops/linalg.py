@@ -310,9 +310,10 @@ def matmul(self: Any, other: Any) -> Any:
 def _folds(many: Any, one: Any) -> bool:
     """Whether the batch becomes rows of one product, as PyTorch decides: if the rows follow each
     other in memory, or if otherwise `one` would be repeated for its gradient."""
-    if many._k.contiguous or edge_of(one) is not None:
+    shape = many._a.shape
+    if many._k.contiguous and 1 not in shape or edge_of(one) is not None:
         return True
-    shape, strides = many._a.shape, strides_of(many)
+    strides = strides_of(many)  # those of dimensions of size 1 count, too
     return not many._a.size or all(
         strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2)
     )

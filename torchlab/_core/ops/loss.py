@@ -410,7 +410,7 @@ def binary_cross_entropy_with_logits(
     if _is_differentiated(weight) or _is_differentiated(pos_weight):
         return _of_logits(self, target, weight, pos_weight, number)
     constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    if not is_number(self):
+    if not is_number(self) or self._k.dtype.is_complex:
         refuse("log_sigmoid_cpu", self)
     run = binary_cross_entropy_with_logits_op.call
     parts = [x for x in (weight, pos_weight) if x is not None]

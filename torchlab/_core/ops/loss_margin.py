@@ -80,9 +80,12 @@ def soft_margin_loss(
     constant("soft_margin_loss", target=target)
     if not is_number(self):
         cast_back(None, self, target)
-    r = _reduced(
-        -aten.log_sigmoid(target * self), reduction_number(reduction, size_average, reduce)
-    )
+    exponent = target * self
+    if exponent._k.dtype.is_complex:  # for which there is no log_sigmoid
+        each = aten.log(aten.exp(-exponent) + 1)
+    else:
+        each = -aten.log_sigmoid(exponent)
+    r = _reduced(each, reduction_number(reduction, size_average, reduce))
     return cast_back(r, self)
 
 

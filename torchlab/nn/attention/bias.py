@@ -66,7 +66,7 @@ class CausalBias(Tensor):
     ) -> Any:
         kwargs = {} if kwargs is None else kwargs
         if func is not scaled_dot_product_attention:
-            return super().__torch_function__(func, types, args, kwargs)
+            return super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
         given = dict(zip(_PARAMETERS, args, strict=False)) | kwargs
         if given.get("is_causal"):
             raise ValueError("CausalBias should not be used with causal=True")

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchlab._core import events
+from torchlab._core import blocks, events
 from torchlab._core.generator import Generator
 from torchlab._core.lazy import lazy
 from torchlab.utils.data import graph_settings, state
@@ -357,6 +357,12 @@ class _LoaderIterator:
         return self._loader._length()
 
     def __next__(self) -> Any:
+        if blocks.LISTENERS:
+            with blocks.block("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
+                return self._give()
+        return self._give()
+
+    def _give(self) -> Any:
         began = time.perf_counter()
         try:
             return self._next(began)

@@ -23,7 +23,7 @@ from multiprocessing import connection, resource_tracker
 from typing import Any
 
 from torchlab import multiprocessing as mp
-from torchlab._core import events
+from torchlab._core import blocks, events
 from torchlab.utils.data import channel
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
@@ -343,6 +343,12 @@ class WorkersIterator:
         self._due = self._sent
 
     def __next__(self) -> Any:
+        if blocks.LISTENERS:
+            with blocks.block("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"):
+                return self._following()
+        return self._following()
+
+    def _following(self) -> Any:
         listeners = events.loader_step.listeners
         watched = self._watch.on
         began = time.perf_counter() if listeners or watched else 0.0

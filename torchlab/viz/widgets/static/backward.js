@@ -409,7 +409,7 @@ class Player {
     if (start) {
       const word = `${normText(start.what)} starts ${isGroup ? "inside" : "here"}`;
       const left = b.x + b.w / 2 - 8 - 6.7 * word.length; // beside the arrow into the middle
-      g.append(svgElement("text", { x: Math.min(b.x + 6, left), y: b.y - 6, class: "tlb-flag" }, word));
+      g.append(svgElement("text", { x: Math.max(b.x, Math.min(b.x + 6, left)), y: b.y - 6, class: "tlb-flag" }, word));
     }
     return g;
   }
