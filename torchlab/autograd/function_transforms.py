@@ -63,7 +63,7 @@ def call(cls: Any, args: tuple[Any, ...], inner: Any) -> Any:
     ctx = _context(cls, args, output if separate else None)
     tensors = [x for x in args if isinstance(x, Tensor)]
     edges = [levels.edge_at(level, x) for x in tensors]
-    function._attach(ctx, results, tensors, edges)
+    function._attach(ctx, results, results, edges)
     _keep_wrappers(ctx)
     return output
 

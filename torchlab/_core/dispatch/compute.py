@@ -102,7 +102,9 @@ def scalar_of(value: Any, cls: type, k: Kind) -> np.ndarray:
     return a
 
 
-_CHECKED = frozenset("clamp clamp_min clamp_max _clamp_low _clamp_high masked_fill where".split())
+_CHECKED = frozenset(
+    "clamp clamp_min clamp_max _clamp_low _clamp_high lerp masked_fill where".split()
+)
 
 
 def operand_array(value: Any, dtype: dt.dtype, op: Any = None) -> np.ndarray:

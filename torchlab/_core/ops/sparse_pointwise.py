@@ -45,7 +45,7 @@ ZERO_KEEPING = (
     "abs sqrt sin tan asin atan sinh tanh asinh atanh deg2rad rad2deg expm1 log1p erf erfinv frac"
     " isposinf isneginf floor ceil trunc round relu sign sgn signbit isnan isinf"
 ).split()
-LINEAR = "neg conj_physical _conj conj".split()  # uncoalesced tensors may stay so
+LINEAR = "neg conj_physical _conj_physical _conj conj".split()  # uncoalesced tensors may stay so
 ALSO_COO = "square nan_to_num".split()
 ALSO_COMPRESSED = ("angle",)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import former, names, nodes
@@ -59,7 +61,7 @@ def call(op: Any, variant: str) -> Any:
     else:
         lines.append(indent(body, 4))
     env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
-    env[f"U_{ident(op)}"] = getattr(op.kernel, "fast_ufunc", op.kernel)
+    env[f"U_{ident(op)}"] = _ufunc(op)
     if op.instead:
         env[f"OTHER_{ident(op)}"], env[f"INSTEAD_{ident(op)}"] = op.instead[1:]
     if op.family == "binary":
@@ -511,14 +513,36 @@ def _pointwise(op: Any, variant: str) -> str:
     return "\n".join(lines)
 
 
+def _ufunc(op: Any) -> Any:
+    """What an inlined call runs."""
+    return getattr(op.kernel, "fast_ufunc", op.kernel)
+
+
+def _arrays_always() -> bool:
+    """Whether `out=...` makes a ufunc give an array where it would give a scalar (NumPy ≥ 2.3),
+    which is sooner than to make one of the scalar."""
+    try:
+        return type(np.negative(np.float32(1), out=...)) is np.ndarray  # type: ignore[call-overload]
+    except TypeError:
+        return False
+
+
+_ARRAYS_ALWAYS = _arrays_always()
+
+
 def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -> list[str]:
     """The inlined call for contiguous host operands of one kind."""
     i = ident(op)
-    lines = [
-        f"r = U_{i}({', '.join(x for x in operands)})",
-        "if type(r) is not ndarray:",
-        "    r = asarray(r)",
-    ]
+    assert operands[0] == "self._a"
+    given = ", ".join(["a_", *operands[1:]])
+    if _ARRAYS_ALWAYS and isinstance(_ufunc(op), np.ufunc):
+        lines = [f"r = U_{i}({given}) if (a_ := self._a).ndim else U_{i}({given}, out=...)"]
+    else:
+        lines = [
+            f"r = U_{i}({', '.join(operands)})",
+            "if type(r) is not ndarray:",
+            "    r = asarray(r)",
+        ]
     lines += [
         "result = new(T)",
         "result._a = r",
@@ -722,7 +746,7 @@ def inference_call(op: Any) -> Any:
         "    result._s = result._v = result._g = result._e = None",
         "    return result",
     ]
-    env = {f"U_{i}": getattr(op.kernel, "fast_ufunc", op.kernel)}
+    env = {f"U_{i}": _ufunc(op)}
     return compile_source(f"{op.qualname} (inference)", "\n".join(lines) + "\n", env, op.name)
 
 
