@@ -10,6 +10,7 @@ from torchlab._core.dispatch.generate.calls import return_type
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.generate.writes import inplace_call
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.stacks import STACKS
 from torchlab._core.kind import kind
 from torchlab._core.memory.storage import TWINS, Storage
 from torchlab._core.tape import (
@@ -73,6 +74,7 @@ NAMESPACE.update(
     all_tensors=compute.all_tensors,
     all_direct=compute.all_direct,
     list_arrays=compute.list_arrays,
+    STACKS=STACKS,
     any_edge=compute.any_edge,
     attach_outputs=compute.attach_outputs,
     view_outputs=viewing.view_outputs,

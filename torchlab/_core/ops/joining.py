@@ -17,9 +17,14 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.factories import fresh
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
+from torchlab._core.dispatch.stacks import STACKS
+from torchlab._core.lazy import lazy
 from torchlab._core.ops._places import elements, in_order
 from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
+
+_stacking = lazy("torchlab._core.codegen.stacking")
+STACKS.compiled = lambda: _stacking.stack_rows()
 
 
 def _common(arrays: Any) -> np.dtype:
@@ -144,7 +149,11 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     out=True,
     method=False,
     meta=_stack_meta,
-    inline=("dim == 0 and arrays[0].size < 4096 and arrays[0].ndim < 4", "np.array(arrays)", "k"),
+    inline=(
+        "dim == 0 and 0 < (a := arrays[0]).size < 4096 and a.ndim < 4",
+        "STACKS.fill(np.empty((len(arrays), *a.shape), a.dtype), arrays)",
+        "k",
+    ),
     vjp={"tensors": "stack_backward(g, tensors.dtypes, dim)"},
     autocast="promote:cpu",
 )
@@ -174,9 +183,7 @@ def stack(xp: Any, arrays: Any, dim: int) -> Any:
 def stack_backward(g: Any, dtypes: Any, dim: int) -> Any:
     """Each tensor's part of g: a view of its own, so that it may be written to."""
     parts = [aten.select(g, dim, i) for i in range(len(dtypes))]
-    return [
-        p if d is p._k.dtype else _real_part(p, d) for p, d in zip(parts, dtypes, strict=True)
-    ]
+    return [p if d is p._k.dtype else _real_part(p, d) for p, d in zip(parts, dtypes, strict=True)]
 
 
 # ---- shorthands ---------------------------------------------------------------------------------

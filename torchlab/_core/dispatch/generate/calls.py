@@ -316,14 +316,30 @@ def _general_list(op: Any) -> str:
     lines = [f"arrays, history, k = list_arrays({t})"]
     if op.inline:  # for contiguous tensors of one kind
         condition, expression, _ = op.inline
-        lines += [
+        lines = [
+            "arrays = []",
+            "k = None",
+            f"if type({t}) is list or type({t}) is tuple:",
+            f"    for y in {t}:",
+            "        if type(y) is not T or y._e is not None or y._s is not None:",
+            "            k = None",
+            "            break",
+            "        if y._k is not k and arrays:",
+            "            k = None",
+            "            break",
+            "        k = y._k",
+            "        arrays.append(y._a)",
+            "if k and k.fast:",
+            "    history = False",
+            "else:",
+            "    " + lines[0],
             "result = None",
             f"if k and k.fast and {condition}:",
             "    try:",
             f"        r = {expression}",
             "    except (ValueError, IndexError):",
-            "        pass  # the kernel says why",
-            "    else:",
+            "        r = None  # the kernel says why",
+            "    if type(r) is ndarray:",
             "        result = new(T)",
             "        result._a, result._k = r, k",
             "        result._e = result._s = result._v = result._g = None",
