@@ -250,3 +250,31 @@ def test_a_wrong_gradient_is_refused_also_where_nobody_gets_it() -> None:
     y = Wrong.apply(torchlab.tensor([1.0, 2.0, 3.0], requires_grad=True))
     with pytest.raises(RuntimeError, match="invalid gradient"):
         y.sum().backward(inputs=[y], create_graph=True)
+
+
+def test_what_a_function_saved_may_be_detached_in_place_afterwards():
+    """PyTorch 2.13 refuses that for its own operators only."""
+
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            assert x.grad_fn is None and not x.requires_grad
+            return 2 * x * g
+
+    x = torchlab.tensor([1.0, 2.0], requires_grad=True)
+    for function, fails in ((Square.apply, False), (lambda t: t * t, True)):
+        between = x * 3
+        y = function(between)
+        between.detach_()
+        if fails:
+            with pytest.raises(RuntimeError, match="has been detached in-place"):
+                y.sum().backward()
+        else:
+            (g,) = torchlab.autograd.grad(y.sum(), x)
+            assert g.tolist() == [18.0, 36.0]

@@ -191,3 +191,13 @@ def test_writes_that_have_read_before():
     assert x.masked_fill_(x > 1, x[0]).tolist() == [1.0, 1.0, 1.0]
     x = torchlab.tensor([1.0, 2.0, 3.0])
     assert x.index_fill_(0, torchlab.tensor([0]), x[1]).tolist() == [2.0, 2.0, 3.0]
+
+
+def test_the_gradient_of_a_leaf_that_has_another_shape_now():
+    """PyTorch 2.13 keeps the gradient as it comes if its steps are the leaf's."""
+    x = torchlab.tensor([-2.5, 0.25, -2.125], requires_grad=True)
+    y = torchlab.where(torchlab.tensor([False, True, True]), x.reshape(-1)[0], torchlab.ones(3))
+    with torchlab.no_grad():
+        x.unsqueeze_(-1)
+    y.sum().backward()
+    assert x.shape == (3, 1) and x.grad.tolist() == [2.0, 0.0, 0.0]

@@ -533,8 +533,11 @@ def unpack(saved: Any, node: Node) -> Any:
     """A tensor again, after checking that nobody has written to it since it was saved."""
     if type(saved) is tuple and len(saved) == 5:
         a, s, version, k, e = saved
-        if DETACHED and e is not None and type(e) is not int:
-            _refuse_detached(e)
+        if DETACHED and cut_off(e):
+            raise RuntimeError(
+                "Trying to use a saved tensor that has been detached in-place, i.e. with"
+                " .detach_().This is not supported, please use out-of-place `.detach()` instead"
+            )
         if s.version != version:
             raise RuntimeError(modified(node, a, k, s, version))
         if type(e) is int:  # an output of the node itself
@@ -588,13 +591,10 @@ def unpack_spare(saved: Any, node: Node) -> Any:
 DETACHED: weakref.WeakKeyDictionary[Node, set[int]] = weakref.WeakKeyDictionary()
 
 
-def _refuse_detached(e: Any) -> None:
+def cut_off(e: Any) -> bool:
+    """Whether what a tensor that was saved is an output of has been cut off by `detach_`."""
     node, nr = (e.node, e.nr) if type(e) is Out else (e, 0)
-    if nr in DETACHED.get(node, ()):
-        raise RuntimeError(
-            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
-            "This is not supported, please use out-of-place `.detach()` instead"
-        )
+    return isinstance(node, Node) and nr in DETACHED.get(node, ())
 
 
 keeper: list[Any] = []  # torchlab._core.dispatch.python_key puts its class of saved tensors here

@@ -16,6 +16,7 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.refusals import CUSTOM, MULTI_OUTPUT
 from torchlab._core.tape import (
     ANOMALY,
+    DETACHED,
     NOGRAD,
     RELEASED,
     TLS,
@@ -25,6 +26,7 @@ from torchlab._core.tape import (
     Out,
     SavedTensor,
     base_of,
+    cut_off,
     edge_of,
     mark_view,
     move_retained,
@@ -88,6 +90,14 @@ class FunctionCtx:
         self._materialize = value
 
 
+def _unpacked(saved: Any, ctx: Any) -> Any:
+    """A tensor that a Function saved. One that `detach_` has cut off since has no history, while
+    operators refuse it."""
+    if DETACHED and type(saved) is tuple and len(saved) == 5 and cut_off(saved[4]):
+        saved = (*saved[:4], None)
+    return unpack(saved, ctx)
+
+
 class FunctionNode(FunctionCtx, MultiNode):
     """The node of a custom Function; it is also the `ctx` that forward and backward get. Each
     Function has a class of its own, which its name is part of."""
@@ -131,7 +141,7 @@ class FunctionNode(FunctionCtx, MultiNode):
             return ()
         if type(saved) is not list:
             unpack(saved, self)  # released: raises
-        return tuple(None if x is None else unpack(x, self) for x in saved)
+        return tuple(None if x is None else _unpacked(x, self) for x in saved)
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:

@@ -244,7 +244,7 @@ def _for_changed(leaf: Tensor, g: Tensor) -> Any:
     the leaf's, else a copy of the leaf's shape. RuntimeError where that cannot be."""
     steps = strides_of(leaf)
     mine = zip(g._a.shape, strides_of(g), (*steps, *(None,) * g._a.ndim), strict=False)
-    if g._v is None and all(n == 1 or a == b for n, a, b in mine):
+    if all(n == 1 or a == b for n, a, b in mine):
         return aten.detach(g)
     return aten.copy_(aten.empty_like(aten.detach(leaf)), g)
 
