@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import torchlab
 from torchlab._core import layout as L
 
 torch = pytest.importorskip("torch")
@@ -391,3 +394,27 @@ def test_overlap(a, b, oa, ob):
     raised = outcome(lambda: torch.neg(x, out=y))
     refused = raised[0] is RuntimeError if isinstance(raised, tuple) else False
     assert refused == (status == "partial"), (status, raised)
+
+
+BESIDE_NUMBERS = """
+    add sub mul div remainder fmod floor_divide eq lt bitwise_and bitwise_left_shift rsub xlogy
+    copysign pow float_power clamp_min clamp_max special.xlog1py
+""".split()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@pytest.mark.parametrize("name", BESIDE_NUMBERS)
+def test_numbers_count_where_pytorch_makes_tensors_of_them(name: str, dtype: str) -> None:
+    """Dimensions of size 1 get other strides if an operand has another shape."""
+
+    def strides(lib: Any) -> Any:
+        function = lib
+        for part in name.split("."):
+            function = getattr(function, part)
+        x = lib.ones(2, 5, 1, 3, dtype=getattr(lib, dtype)).transpose(3, 1)
+        try:
+            return function(x, 2).stride()
+        except (RuntimeError, NotImplementedError) as e:
+            return type(e)
+
+    assert strides(torchlab) == strides(torch)

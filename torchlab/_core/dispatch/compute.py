@@ -409,11 +409,12 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         else:
             mask = operands[0] if op.promote == "where" else None
             ranked = tensors[::-1] if op.name == "rsub" else tensors  # `other` comes first there
-            strides = layout.ti_output_strides(
-                shape,
-                [t._a.shape for t in ranked],
-                [_read_strides(t, t._k.dtype if t is mask else compute) for t in ranked],
-            )
+            shapes = [t._a.shape for t in ranked]
+            steps = [_read_strides(t, t._k.dtype if t is mask else compute) for t in ranked]
+            if len(operands) == 2 and len(tensors) == 1 and op.name not in _NUMBER_APART:
+                shapes.append(())  # a number is a tensor without dimensions there
+                steps.append(())
+            strides = layout.ti_output_strides(shape, shapes, steps)
     if dev.type == "meta":
         return _meta(shape, result, dev, strides)
     backend = base.backend(dev)
@@ -488,6 +489,10 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         made._a[...] = r
         return made
     return wrap_on(r, dev, result)
+
+
+# Their kernels take a number as a number.
+_NUMBER_APART = frozenset("pow clamp_min clamp_max _clamp_low _clamp_high".split())
 
 
 def _read_strides(t: Tensor, dtype: dt.dtype) -> Any:
