@@ -201,3 +201,10 @@ def test_the_gradient_of_a_leaf_that_has_another_shape_now():
         x.unsqueeze_(-1)
     y.sum().backward()
     assert x.shape == (3, 1) and x.grad.tolist() == [2.0, 0.0, 0.0]
+
+    z = torchlab.arange(6.0).view(3, 2)[:, :1].detach().requires_grad_()  # not dense
+    y = z.mm(torchlab.tensor([[-1.5, -2.5]]))
+    with torchlab.no_grad():
+        z.squeeze_()
+    y.sum().backward()
+    assert z.shape == (3,) and z.grad.tolist() == [[-4.0], [-4.0], [-4.0]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlab._core import events
+from torchlab._core import events, layout
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.python_key import dispatching
@@ -240,9 +240,12 @@ def fresh_grad(leaf: Tensor, g: Tensor, owned: bool) -> Tensor:
 
 
 def _for_changed(leaf: Tensor, g: Tensor) -> Any:
-    """The first gradient of a leaf that has another shape or type now: g itself if its strides are
-    the leaf's, else a copy of the leaf's shape. RuntimeError where that cannot be."""
+    """The first gradient of a leaf that has another shape or type now. A dense leaf: g if its
+    strides are the leaf's, else a copy of the leaf's shape (RuntimeError where that cannot be).
+    Another leaf: g in row-major order."""
     steps = strides_of(leaf)
+    if not layout.is_non_overlapping_and_dense(leaf._a.shape, steps):
+        return aten.detach(aten.contiguous(g))
     mine = zip(g._a.shape, strides_of(g), (*steps, *(None,) * g._a.ndim), strict=False)
     if all(n == 1 or a == b for n, a, b in mine):
         return aten.detach(g)
