@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import torchlab
@@ -200,14 +201,22 @@ def test_a_backward_that_creates_a_graph_is_told() -> None:
 
 
 def test_gradients_of_leaves_that_are_gone_are_summed_too() -> None:
+    x = torchlab.tensor([[0.5, -1.0], [2.0, 0.25]], dtype=torchlab.float64, requires_grad=True)
+    w = np.arange(6.0).reshape(3, 2) / 4 - 0.5
+    bias = np.array([0.25, -0.5, 1.0])
+
     def slopes() -> torchlab.Tensor:  # its parameters die with it
-        layer = torchlab.nn.Linear(2, 8)
-        x = torchlab.rand(3, 2, requires_grad=True)
+        layer = torchlab.nn.Linear(2, 3, dtype=torchlab.float64)
+        with torchlab.no_grad():
+            layer.weight.copy_(torchlab.from_numpy(w))
+            layer.bias.copy_(torchlab.from_numpy(bias))
         (g,) = grad(layer(x).sin().sum(), x, create_graph=True)
         (g2,) = grad(g[:, 0].sum(), x, create_graph=True)
         return g2[:, 0]
 
     slopes().sum().backward()
+    z = x.detach().numpy() @ w.T + bias
+    np.testing.assert_allclose(x.grad.numpy(), -(np.cos(z) * w[:, 0] ** 2) @ w)
 
 
 def test_gradients_of_outputs_that_no_input_is_behind_are_checked_too() -> None:

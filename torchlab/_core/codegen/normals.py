@@ -16,8 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from torchlab._core import box_muller as numbers
-from torchlab._core.codegen import toolchain
-from torchlab._core.codegen.cpp import HEADER
+from torchlab._core.codegen.library import library
 
 _SOURCE = """
 #include <math.h>
@@ -107,9 +106,9 @@ def _horner(coefficients: tuple[float, ...], x: str) -> str:
     return text
 
 
-def source(flags: str) -> str:
+def source() -> str:
     """The C++ of the kernel."""
-    return HEADER.format(flags=flags) + _SOURCE.format(
+    return _SOURCE.format(
         sqrt_half=_literal(numbers.SQRT_HALF),
         log=_horner(numbers.LOG_POLYNOMIAL, "x"),
         ln2_low=_literal(numbers.LN2_LOW),
@@ -127,15 +126,10 @@ def source(flags: str) -> str:
 @functools.cache
 def kernel() -> Callable[[np.ndarray, float, float], None] | None:
     """`kernel(uniforms, mean, std)` as box_muller_float32, or None where there is no compiler."""
-    compiler = toolchain.find_compiler()
-    if compiler is None:
+    made = library(source(), "normals")
+    if made is None:
         return None
-    try:
-        library, _ = toolchain.build(source(" ".join(compiler.flags)), "normals", compiler)
-    except toolchain.CompileError as e:
-        toolchain.say_once("compile error", f"torchlab: {e}\nIt runs as NumPy code instead.")
-        return None
-    function = library["kernel_normals"]
+    function = made["kernel_normals"]
     function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_float]
     function.restype = None
 

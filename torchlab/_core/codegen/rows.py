@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from torchlab._core.codegen import fastcall, toolchain
-from torchlab._core.codegen.cpp import HEADER
 from torchlab._core.codegen.cpp_math import prelude
 from torchlab._core.codegen.cpp_ops import CppOps, convert, value_type
 from torchlab._core.codegen.cpp_reduce import SHORT
+from torchlab._core.codegen.library import library
 from torchlab._core.codegen.scalar import evaluate, parse, unwrap
 from torchlab._core.codegen.wrapper import PARALLEL_WORK, Threads
 
@@ -25,9 +25,10 @@ Step = tuple[str, str, str]
 """(name, kind, expression). Kinds: "max" and "sum" of the expression over the row, "value" computed
 once a row, "each" computed for every element; its name is "out"."""
 
+_REST = object.__basicsize__ - ctypes.sizeof(ctypes.c_ssize_t)
 _ARRAY = """
 // the head of a NumPy array
-struct Array {{ __INTPTR_TYPE__ references; char object[{header}]; char* data; int32 rank; const __INTPTR_TYPE__* sizes; }};
+struct Array {{ __INTPTR_TYPE__ references; char object[{rest}]; char* data; int32 rank; const __INTPTR_TYPE__* sizes; }};
 """
 _LOOPS = {
     "max": """\
@@ -83,9 +84,6 @@ def row_kernel(
     dtype: "float32" or "float64", of the arrays and of the arithmetic. None where there is no
     compiler, or where it failed (said once).
     """
-    compiler = toolchain.find_compiler()
-    if compiler is None:
-        return None
     t = value_type(dtype)
     each = {*arrays, "out"}
     ops = CppOps(lambda a: f"{a}[i]" if a in each else f"{a}_", _no_index)
@@ -130,19 +128,11 @@ extern "C" void* short_{name}(void*, Array* const* given, __INTPTR_TYPE__) {{
     return given[0];
 }}
 """
-    source = (
-        HEADER.format(flags=" ".join(compiler.flags))
-        + prelude(code)
-        + _ARRAY.format(header=object.__basicsize__ - ctypes.sizeof(ctypes.c_ssize_t))
-        + "\n"
-        + code
-    )
-    try:
-        library, _ = toolchain.build(source, name, compiler)
-    except toolchain.CompileError as e:
-        toolchain.say_once("compile error", f"torchlab: {e}\nIt runs as NumPy code instead.")
+    source = prelude(code) + _ARRAY.format(rest=_REST) + "\n" + code
+    made = library(source, name)
+    if made is None:
         return None
-    function = library[f"kernel_{name}"]
+    function = made[f"kernel_{name}"]
     function.argtypes = [ctypes.py_object] * (1 + len(arrays)) + [ctypes.c_int]
     function.restype = None
     threads = Threads(toolchain.default_threads() if num_threads is None else num_threads)
@@ -151,7 +141,7 @@ extern "C" void* short_{name}(void*, Array* const* given, __INTPTR_TYPE__) {{
         function(out, *given, 1 if out.size < PARALLEL_WORK else threads())
         return out
 
-    short = fastcall.function(library, f"short_{name}") if fastcall.available() else call
+    short = fastcall.function(made, f"short_{name}") if fastcall.available() else call
     return RowKernel(name, dtype, source, call, short)
 
 

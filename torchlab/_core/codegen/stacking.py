@@ -11,8 +11,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from torchlab._core.codegen import fastcall, toolchain
-from torchlab._core.codegen.cpp import HEADER
+from torchlab._core.codegen import fastcall
+from torchlab._core.codegen.library import library
 
 _SOURCE = """
 using size = __INTPTR_TYPE__;
@@ -43,17 +43,11 @@ extern "C" void* stack_rows(void*, void* const* given, size) {{
 def stack_rows() -> Callable[[Any, list[Any]], Any] | None:
     """`f(out, arrays)` fills `out` (row-major, with elements) and returns it. None where there is
     no compiler or the interpreter's objects are laid out otherwise."""
-    compiler = toolchain.find_compiler()
-    if compiler is None or not fastcall.available():
+    if not fastcall.available():
         return None
     rest = object.__basicsize__ - ctypes.sizeof(ctypes.c_ssize_t)
-    source = HEADER.format(flags=" ".join(compiler.flags)) + _SOURCE.format(rest=rest)
-    try:
-        library, _ = toolchain.build(source, "stack_rows", compiler)
-    except toolchain.CompileError as e:
-        toolchain.say_once("compile error", f"torchlab: {e}\nIt runs as NumPy code instead.")
-        return None
-    return fastcall.function(library, "stack_rows")
+    made = library(_SOURCE.format(rest=rest), "stack_rows")
+    return None if made is None else fastcall.function(made, "stack_rows")
 
 
 __all__ = ["stack_rows"]

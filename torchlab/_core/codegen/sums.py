@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from torchlab._core.codegen import toolchain
-from torchlab._core.codegen.cpp import HEADER
+from torchlab._core.codegen.library import library
 
 _SOURCE = """
 #include <stdint.h>
@@ -38,16 +37,10 @@ extern "C" void kernel_sums(
 def kernel() -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None:
     """`kernel(out, a, b, c)` on row-major float32 arrays of one size, c perhaps of one element; out
     may be a or b. None where there is no compiler."""
-    compiler = toolchain.find_compiler()
-    if compiler is None:
+    made = library(_SOURCE.format(), "sums")
+    if made is None:
         return None
-    source = HEADER.format(flags=" ".join(compiler.flags)) + _SOURCE.format()
-    try:
-        library, _ = toolchain.build(source, "sums", compiler)
-    except toolchain.CompileError as e:
-        toolchain.say_once("compile error", f"torchlab: {e}\nIt runs as NumPy code instead.")
-        return None
-    function = library["kernel_sums"]
+    function = made["kernel_sums"]
     function.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 2
     function.restype = None
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from torchlab._core.codegen import toolchain
-from torchlab._core.codegen.cpp import HEADER
+from torchlab._core.codegen.library import library
 
 _SOURCE = """
 #include <stdint.h>
@@ -80,20 +79,14 @@ class Twister(NamedTuple):
 @functools.cache
 def kernel() -> Twister | None:
     """The compiled functions, or None where there is no compiler."""
-    compiler = toolchain.find_compiler()
-    if compiler is None:
+    made = library(_SOURCE, "twister")
+    if made is None:
         return None
-    source = HEADER.format(flags=" ".join(compiler.flags)) + _SOURCE
-    try:
-        library, _ = toolchain.build(source, "twister", compiler)
-    except toolchain.CompileError as e:
-        toolchain.say_once("compile error", f"torchlab: {e}\nIt runs as NumPy code instead.")
-        return None
-    return Twister(*(_caller(library, name) for name in ("kernel_words", "kernel_uniforms")))
+    return Twister(*(_caller(made, name) for name in ("kernel_words", "kernel_uniforms")))
 
 
-def _caller(library: ctypes.CDLL, name: str) -> Callable[[int, np.ndarray], None]:
-    function = library[name]
+def _caller(made: ctypes.CDLL, name: str) -> Callable[[int, np.ndarray], None]:
+    function = made[name]
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
     function.restype = None
 
