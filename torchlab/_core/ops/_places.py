@@ -3,12 +3,14 @@ advanced indexing gives, positions in memory, and adding at positions. Arrays in
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
+from torchlab._core.ops._row_sums import add_rows, quick
 
 
 def written(into: Any) -> Any:
@@ -150,8 +152,23 @@ class Places:
         narrow = a.dtype.itemsize == 2 and a.dtype.kind not in "iub"
         if values.size < _FEW and not narrow:  # cheaper to begin, dearer for each element
             (ufunc or xp.add).at(a, self.key, values)
+        elif (
+            ufunc is None
+            and self._whole_rows
+            and quick(xp, a.dtype, a.size)
+            and a.flags.c_contiguous
+            and a.size <= 4 * math.prod(self.shape)
+        ):
+            where = self.arrays[0].ravel()
+            rows = xp.broadcast_to(values, self.shape).reshape(where.size, -1)
+            add_rows(a.reshape(len(a), -1), xp.where(where < 0, where + len(a), where), rows)
         else:
             add_at(xp, a, self.positions(xp), values, ufunc)
+
+    @property
+    def _whole_rows(self) -> bool:
+        """Whether only the first dim is indexed."""
+        return self.arrays[0] is not None and all(x is None for x in self.arrays[1:])
 
     def positions(self, xp: Any) -> Any:
         """The row-major positions of all places in the source, in the result's shape."""

@@ -17,6 +17,7 @@ from torchlab._core.dispatch.modes import SLOW
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._kinds import FLOATS, NUMBERS
+from torchlab._core.ops._row_sums import quick, sum_bags, sum_rows
 from torchlab._core.ops._sparse import new_coo
 
 _F = ("nn.functional",)
@@ -65,22 +66,6 @@ def embedding_op(
     _check("embedding", weight, indices)
     _in_range(indices, weight.shape[0])
     return weight.take(indices, axis=0)
-
-
-def sum_rows(xp: Any, rows: Any, where: Any, n: int) -> Any:
-    """(n, columns): row i is the sum of those rows whose `where` is i."""
-    columns = rows.shape[1]
-    r = xp.zeros((n, columns), rows.dtype)
-    if not where.size or not columns:
-        return r
-    order = xp.argsort(where, kind="stable")
-    ordered = where[order]
-    starts = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ordered[1:] != ordered[:-1]]))
-    if len(starts) == len(where):
-        r[where] = rows
-        return r
-    r[ordered[starts]] = xp.add.reduceat(rows[order], starts, axis=0)
-    return r
 
 
 @vjp_helper
@@ -301,10 +286,6 @@ def _bag_meta(weight: Any, indices: Any, bag: Any, count: int, *rest: Any) -> An
     return MetaArray((count, weight.shape[1]), weight.dtype)
 
 
-def _bag_sizes(xp: Any, bag: Any, count: int, dtype: Any) -> Any:
-    return xp.maximum(xp.bincount(bag, minlength=count), 1).astype(dtype)[:, None]
-
-
 @op(
     "_embedding_bag_rows(Tensor weight, Tensor indices, Tensor bag, int count, int mode, Tensor? "
     "per_sample_weights, "
@@ -331,18 +312,25 @@ def embedding_bag_op(
     scale_grad_by_freq: bool,
     sparse: bool,
 ) -> Any:
-    """`bag` tells the bag of each index. Empty bags give zeros."""
+    """`bag` tells the bag of each index and never falls. Empty bags give zeros."""
     _check("embedding_bag", weight, indices)
     _in_range(indices, weight.shape[0])
-    rows = weight[indices]
+    sizes = xp.bincount(bag, minlength=count)
+    ends = xp.cumsum(sizes)
     if mode == 2:
-        r = xp.full((count, weight.shape[1]), -xp.inf, weight.dtype)
-        xp.maximum.at(r, bag, rows)
-        return xp.where(xp.bincount(bag, minlength=count)[:, None] > 0, r, weight.dtype.type(0))
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights[:, None]
-    r = sum_rows(xp, rows, bag, count)
-    return r / _bag_sizes(xp, bag, count, r.dtype) if mode == 1 else r
+        r = xp.zeros((count, weight.shape[1]), weight.dtype)
+        kept = xp.flatnonzero(sizes)
+        if len(kept):
+            r[kept] = xp.maximum.reduceat(weight[indices], (ends - sizes)[kept], axis=0)
+        return r
+    if quick(xp, weight.dtype, indices.size * weight.shape[1]):
+        r = sum_bags(weight, indices, ends, per_sample_weights)
+    else:
+        rows = weight[indices]
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[:, None]
+        r = sum_rows(xp, rows, bag, count)
+    return r / xp.maximum(sizes, 1).astype(r.dtype)[:, None] if mode == 1 else r
 
 
 @vjp_helper

@@ -18,7 +18,7 @@ from torchlab._core.dispatch import compute, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._kinds import REAL, need
-from torchlab._core.ops._places import add_at, scalar_name, written_row_major
+from torchlab._core.ops._places import Places, add_at, scalar_name, written_row_major
 from torchlab._core.ops._scatter import REDUCES, reduce_at
 from torchlab._core.ops.kernels import number
 
@@ -285,7 +285,17 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     dim = _checked(a, dim, index, "scatter_add", "self", src)
     if index.size:
         a, index, src = _one(a, index, src)
-        add_at(xp, a, _positions(xp, a, index, dim), _corner(src, index))
+        src = _corner(src, index)
+        if (
+            dim == 0
+            and a.ndim > 1
+            and not any(index.strides[1:])
+            and index.shape[1:] == a.shape[1:]
+        ):
+            where = index[(slice(None),) + (0,) * (a.ndim - 1)]  # an expanded index: whole rows
+            Places(a.shape, [where] + [None] * (a.ndim - 1)).add(xp, a, src)
+        else:
+            add_at(xp, a, _positions(xp, a, index, dim), src)
 
 
 @op(
