@@ -18,7 +18,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op, pointwise
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._kinds import FLOATS, ORDERED, need
-from torchlab._core.ops.kernels import into, number
+from torchlab._core.ops.kernels import into, limit, number
 
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
@@ -117,7 +117,7 @@ def elu(
 ) -> Any:
     """scale · x where x > 0, else scale · alpha · (exp(x · input_scale) − 1)."""
     one = x.dtype.type
-    low = xp.expm1(xp.minimum(x, one(0)) * one(input_scale)) * one(alpha * scale)
+    low = xp.expm1(limit(xp.minimum, x, one(0)) * one(input_scale)) * one(alpha * scale)
     return into(xp.where(x <= 0, low, x * one(scale)), out)
 
 
@@ -215,7 +215,7 @@ def leaky_relu_backward(xp: Any, g: Any, x: Any, negative_slope: Any, out: Any =
 @_activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     "masked(g, (self > min_val) & (self < max_val))",
-    "minimum(maximum(self, min_val), max_val)",
+    "minimum(max_val, maximum(min_val, self))",
 )
 def hardtanh(xp: Any, x: Any, min_val: Any = -1, max_val: Any = 1, out: Any = None) -> Any:
     """x limited to [min_val, max_val]."""
@@ -224,7 +224,7 @@ def hardtanh(xp: Any, x: Any, min_val: Any = -1, max_val: Any = 1, out: Any = No
     if x.dtype == np.uint8 and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     low, high = number(min_val, x.dtype), number(max_val, x.dtype)
-    return xp.minimum(xp.maximum(x, low), high, out=out)
+    return limit(xp.minimum, limit(xp.maximum, x, low), high, out)
 
 
 @_activation(

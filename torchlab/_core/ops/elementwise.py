@@ -14,7 +14,7 @@ from torchlab._core.dispatch.op import binary, face, pointwise, unary
 from torchlab._core.dispatch.registry import alias, aten, vjp_helper
 from torchlab._core.ops._kinds import need
 from torchlab._core.ops._special import floating, scipy_kernel, special
-from torchlab._core.ops.kernels import exact, fast, into, negative
+from torchlab._core.ops.kernels import exact, fast, into, limit, negative
 from torchlab._core.settings import warn_user
 from torchlab._core.tensor import Tensor
 
@@ -283,22 +283,23 @@ def _relu(xp: Any, a: Any, out: Any = None) -> Any:
     return _relu.fast_ufunc(a, out)  # type: ignore[attr-defined]
 
 
-class _ReluUfunc:
+_ZEROS: dict[Any, Any] = {}
+
+
+def _relu_ufunc(a: Any, out: Any = None) -> Any:
     """relu as one call on one array: NumPy's maximum keeps NaN, as PyTorch does."""
-
-    def __init__(self) -> None:
-        self.zeros: dict[Any, Any] = {}
-
-    def __call__(self, a: Any, out: Any = None) -> Any:
-        zero = self.zeros.get(a.dtype)
-        if zero is None:
-            if a.dtype.kind == "c":
-                raise NotImplementedError('"relu_cpu" not implemented for complex tensors')
-            zero = self.zeros[a.dtype] = np.zeros((), a.dtype)
-        return np.maximum(a, zero, out=out)
+    zero = _ZEROS.get(a.dtype)
+    if zero is not None:
+        return np.maximum(zero, a, out=out)  # see kernels.limit
+    if a.dtype.kind == "c":
+        raise NotImplementedError('"relu_cpu" not implemented for complex tensors')
+    zero = np.zeros((), a.dtype)
+    if a.dtype != np.float16:
+        _ZEROS[a.dtype] = zero
+    return limit(np.maximum, a, zero, out)
 
 
-_relu.fast_ufunc = _ReluUfunc()  # type: ignore[attr-defined]
+_relu.fast_ufunc = _relu_ufunc  # type: ignore[attr-defined]
 relu = unary(
     "relu",
     _relu,
@@ -540,7 +541,7 @@ masked_fill = pointwise(
     out=False,
     expr="where(mask, value, self)",
     grad_name="MaskedFillBackward0|MaskedFillBackward1",
-    vjp={"self": "masked_fill(g, mask, 0)", "value": "masked(g, mask)"},
+    vjp={"self": "masked_fill(g, mask, 0)", "value": "sum(masked(g, mask))"},
     tags=("pointwise", "float_result"),
 )(_masked_fill)
 
@@ -580,14 +581,14 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, ...]:
 
 def _between(xp: Any, a: Any, low: Any, high: Any, out: Any = None) -> Any:
     need("fcViu", "clamp_cpu", a)
-    return xp.minimum(xp.maximum(a, low), high, out=out)
+    return limit(xp.minimum, limit(xp.maximum, a, low), high, out)
 
 
 clamp_both = pointwise(
     "clamp.Tensor(Tensor self, Tensor min, Tensor max) -> Tensor",
     public=False,
     grad_name="ClampBackward1:0|ClampBackward0",
-    expr="minimum(maximum(self, min), max)",
+    expr="minimum(max, maximum(min, self))",
     vjp={
         "self": "masked(g, (self >= min) & (self <= max))",
         "min": "masked(g, (min < max) & (self < min))",
@@ -602,9 +603,9 @@ def _lower(name: str, node: str, public: bool) -> Any:
         public=public,
         numbers=("min",),
         grad_name=node,
-        expr="maximum(self, min)",
+        expr="maximum(min, self)",
         vjp={"self": "masked(g, self >= min)", "min": "masked(g, self < min)"},
-    )(exact(lambda xp, a, low, out=None: xp.maximum(a, low, out=out)))
+    )(exact(lambda xp, a, low, out=None: limit(xp.maximum, a, low, out)))
 
 
 def _upper(name: str, node: str, public: bool) -> Any:
@@ -613,9 +614,9 @@ def _upper(name: str, node: str, public: bool) -> Any:
         public=public,
         numbers=("max",),
         grad_name=node,
-        expr="minimum(self, max)",
+        expr="minimum(max, self)",
         vjp={"self": "masked(g, self <= max)", "max": "masked(g, self > max)"},
-    )(exact(lambda xp, a, high, out=None: xp.minimum(a, high, out=out)))
+    )(exact(lambda xp, a, high, out=None: limit(xp.minimum, a, high, out)))
 
 
 clamp_min = _lower("clamp_min", "ClampMinBackward0|ClampMinBackward1", True)

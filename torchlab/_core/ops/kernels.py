@@ -55,6 +55,14 @@ def number(value: Any, dtype: np.dtype) -> Any:
     return scalar_array(value, from_numpy(dtype))
 
 
+def limit(ufunc: Any, a: Any, bound: Any, out: Any = None) -> Any:
+    """ufunc(a, bound) for the maximum or minimum; of two zeros the one of `a` stays, as in PyTorch.
+    NumPy gives the second one, but of float16 the first."""
+    if bound.ndim or a.dtype == np.float16:
+        return ufunc(a, bound, out=out)
+    return ufunc(bound, a, out=out)
+
+
 def multiply_add(xp: Any, a: Any, b: Any, c: Any, out: Any = None) -> Any:
     """a + b · c. In float32 it is rounded once, as processors' fused multiply-add does, with which
     PyTorch computes it: in float64 the product of two float32 is exact. (The sum is rounded to 53
@@ -250,6 +258,7 @@ __all__ = [
     "fast",
     "into",
     "is_int",
+    "limit",
     "moments",
     "np",
     "per_channel",

@@ -12,6 +12,7 @@ from typing import Any
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import vjp_helper
 from torchlab._core.ops import _recurrent as shared
+from torchlab._core.ops.kernels import limit
 
 
 def _meta(
@@ -49,7 +50,7 @@ def rnn_line(
         sums += shared.once(xp, 1, h, w_hh)[0]
         out = xp.empty((total, hidden), x.dtype)
         xp.add(sums, sum(biases) if biases else zero, out=out)
-        h = xp.maximum(out, zero, out=out) if relu else xp.tanh(out, out=out)
+        h = limit(xp.maximum, out, zero, out) if relu else xp.tanh(out, out=out)
     else:
         rows = shared.with_ones(xp, x, bool(biases))
         out = xp.matmul(rows, shared.columns(xp, w_ih, (0,), 0, biases)[0])
@@ -59,7 +60,7 @@ def rnn_line(
                 h = shared.passed(xp, h, start, last, n)
             y = out[row : row + n]
             y += xp.matmul(h, w, out=products[:n])
-            h = xp.maximum(y, zero, out=y) if relu else xp.tanh(y, out=y)
+            h = limit(xp.maximum, y, zero, y) if relu else xp.tanh(y, out=y)
     last[: h.shape[0]] = h
     shape = (*x.shape[:-1], hidden)
     if keep:

@@ -8,11 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core.dispatch.op import unary
-from torchlab._core.ops._special import floating, scipy_kernel
+from torchlab._core.ops._special import floating, scipy_kernel, special
+
+
+def _erfinv(xp: Any, x: Any, out: Any = None) -> Any:
+    return xp.copysign(special.erfinv(x), x, out=out)  # SciPy forgets the sign of zero
+
 
 unary(
     "erfinv",
-    scipy_kernel("erfinv"),
+    _erfinv,
     promote=floating("erfinv_vml_cpu"),
     vjp={"self": "g * (0.886226925452758 * exp(square(erfinv(self))))"},  # √π / 2
     spaces=("torch", "special"),
