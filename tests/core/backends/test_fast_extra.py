@@ -50,6 +50,34 @@ def test_convolutions(geometry, channels_last, monkeypatch):
     )
 
 
+def test_convolutions_of_several_sizes_in_turn(monkeypatch):
+    calls = []
+    for n, (xs, ws, *rest) in enumerate(GEOMETRIES * 2):
+        xs = (xs[0] + n % 3, *xs[1:])
+        x, w = (rng.standard_normal(s).astype(np.float32) for s in (xs, ws))
+        g = rng.standard_normal(convolution.conv_forward(np, x, w, *rest).shape)
+        calls.append((x, w, g.astype(np.float32), rest))
+
+    def all_of_them(exactly):
+        for x, w, g, rest in calls:
+            x, w, g = (a.astype(np.float64) if exactly else a for a in (x, w, g))
+            with onednn.first_argument_stays():
+                gx = convolution.conv_input_grad(np, g, w, x.shape, *rest)
+                gw = convolution.conv_weight_grad(np, g, x, w.shape, *rest)
+            yield convolution.conv_forward(np, x, w, *rest)
+            yield gx
+            yield gw
+            g *= 2  # the next time it is read anew
+            yield convolution.conv_weight_grad(np, g, x, w.shape, *rest)
+            if not exactly:
+                g /= 2
+
+    found = list(all_of_them(False))
+    _numpy(monkeypatch)
+    for got, exact in zip(found, all_of_them(True), strict=True):
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_of_any_layout(dtype):
     a = rng.standard_normal((130, 140)).astype(dtype)

@@ -14,12 +14,13 @@ Source: https://uxlfoundation.github.io/oneDNN/v3.2/dev_guide_convolution.html
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,17 +136,20 @@ def fits(*arrays: np.ndarray) -> bool:
 
 
 class _Side:
-    """One argument of a primitive: the caller's layout, oneDNN's, and the reorder between them."""
+    """One argument of a primitive: the caller's layout, oneDNN's, and the reorder between them,
+    through the thread's buffer for arguments of this place."""
 
-    def __init__(self, lib: _Library, number: int, own: Any, theirs: Any, write: bool) -> None:
-        self.lib, self.number, self.write = lib, number, write
+    def __init__(
+        self, lib: _Library, number: int, own: Any, theirs: Any, place: int, write: bool
+    ) -> None:
+        self.lib, self.number, self.place, self.theirs = lib, number, place, theirs
         self.outer = lib.memory(own, 0)
         self.primitive: Any = None
         if lib.lib.dnnl_memory_desc_equal(own, theirs):
             self.inner = self.outer
             return
-        self.buffer = _aligned(lib.lib.dnnl_memory_desc_get_size(theirs))
-        self.inner = lib.memory(theirs, _address(self.buffer))
+        self.size, self.address = lib.lib.dnnl_memory_desc_get_size(theirs), 0
+        self.inner = lib.memory(theirs, 0)
         first, second = (theirs, own) if write else (own, theirs)
         made, self.primitive = _P(), _P()
         lib("reorder_primitive_desc_create", ctypes.byref(made), first, lib.engine, second,
@@ -157,6 +161,11 @@ class _Side:
 
     def bind(self, array: np.ndarray) -> None:
         self.lib("memory_set_data_handle", self.outer, _P(_address(array)))
+        if self.primitive is not None and (there := _local.buffer(self.place, self.size)) != (
+            self.address
+        ):
+            self.lib("memory_set_data_handle", self.inner, _P(there))
+            self.address = there
 
     def reorder(self, stream: Any) -> None:
         if self.primitive is not None:
@@ -186,7 +195,7 @@ class _Primitive:
         self.sides = []
         for i, (number, own) in enumerate(arguments):
             theirs = _P(lib.lib.dnnl_primitive_desc_query_md(description, _QUERY[number], 0))
-            self.sides.append(_Side(lib, number, own, theirs, i == len(arguments) - 1))
+            self.sides.append(_Side(lib, number, own, theirs, i, i == len(arguments) - 1))
         self.arguments = (_Argument * len(self.sides))(
             *(_Argument(s.number, s.inner) for s in self.sides)
         )
@@ -194,21 +203,63 @@ class _Primitive:
     def run(self, arrays: Sequence[np.ndarray]) -> None:
         for side, array in zip(self.sides, arrays, strict=True):
             side.bind(array)
-        for side in self.sides[:-1]:
-            side.reorder(self.stream)
+        for side, array in zip(self.sides[:-1], arrays, strict=False):
+            if side.place or not _local.has(side, array):
+                side.reorder(self.stream)
         self.lib("primitive_execute", self.primitive, self.stream, len(self.sides), self.arguments)
         self.sides[-1].reorder(self.stream)
         self.lib("stream_wait", self.stream)
 
 
 class _Local(threading.local):
-    """The prepared primitives of a thread: their memory objects are rebound for every call."""
+    """The prepared primitives of a thread: their memory objects are rebound for every call; and one
+    buffer for each place of their arguments, as large as the largest argument so far."""
 
     def __init__(self) -> None:
         self.made: dict[Any, _Primitive] = {}
+        self.buffers: dict[int, tuple[np.ndarray, int]] = {}  # place → (bytes, address)
+        self.once = False  # whether first arguments stay as they are
+        self.first: Any = None  # the first argument that its buffer holds, and in which layout
+
+    def buffer(self, place: int, size: int) -> int:
+        found = self.buffers.get(place)
+        if found is None or len(found[0]) < size:
+            room = _aligned(size)
+            found = self.buffers[place] = room, _address(room)
+            if place == 0:
+                self.first = None
+        return found[1]
+
+    def has(self, side: _Side, array: np.ndarray) -> bool:
+        """Whether the buffer holds the array already, in the layout that `side` wants."""
+        if not self.once or side.primitive is None:
+            self.first = None
+            return False
+        now = _address(array), array.shape, array.strides
+        if (
+            self.first is not None
+            and self.first[0] == now
+            and side.lib.lib.dnnl_memory_desc_equal(self.first[1], side.theirs)
+        ):
+            return True
+        self.first = now, side.theirs
+        return False
 
 
 _local = _Local()
+
+
+@contextlib.contextmanager
+def first_argument_stays() -> Iterator[None]:
+    """Inside, nobody writes to the first argument of the calls: it is brought to oneDNN's layout
+    once for all of them."""
+    _local.once, _local.first = True, None
+    try:
+        yield
+    finally:
+        _local.once, _local.first = False, None
+
+
 _KEPT = 256  # primitives per thread
 
 

@@ -376,10 +376,11 @@ def convolution_vjp(
         if needs[1]:
             gw = _convolution_weight_grad.call(conj_of(x), g, w._a.shape, *geometry, groups)
     else:
-        if needs[0]:
-            gx = _convolution_input_grad.call(g, conj_of(w), x._a.shape, *geometry, groups)
-        if needs[1]:
-            gw = _convolution_weight_grad.call(g, conj_of(x), w._a.shape, *geometry, groups)
+        with onednn.first_argument_stays():
+            if needs[0]:
+                gx = _convolution_input_grad.call(g, conj_of(w), x._a.shape, *geometry, groups)
+            if needs[1]:
+                gw = _convolution_weight_grad.call(g, conj_of(x), w._a.shape, *geometry, groups)
     if needs[2]:
         gb = aten.sum(g, (0, *range(2, g._a.ndim)))
     return gx, gw, gb
