@@ -86,7 +86,7 @@ def cat(xp: Any, arrays: Any, dim: int) -> Any:
     if not kept or len(shape) == 0:
         return xp.empty(shape, dtype)
     dim = layout.wrap_dim(dim, len(shape))
-    if len(shape) in (4, 5) and (strides := _format(kept, shape)) is not None:
+    if len(shape) in (4, 5) and (strides := _format(arrays, shape)) is not None:
         return in_order(xp, xp.concatenate(kept, axis=dim).astype(dtype, copy=False), strides)
     if all(a.dtype == dtype for a in kept):
         r = xp.concatenate(kept, axis=dim)

@@ -5,6 +5,7 @@ Source of the semantics: https://docs.pytorch.org/docs/2.13/generated/torch.logs
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -98,12 +99,19 @@ def _log_add(x: Any, y: Any) -> Any:
     return np.where(same_infinity, np.log(np.exp(low) + np.exp(high)), r)
 
 
+_NAN = complex(math.nan, math.nan)
+
+
 def _running(xp: Any, lane: Any, dim: int) -> Any:
     if lane.dtype.kind != "c":
         return xp.logaddexp.accumulate(lane, axis=dim, dtype=np.float64).astype(lane.dtype)
     r = xp.moveaxis(lane, dim, 0).astype(np.complex128)
+    r[xp.isnan(r)] = _NAN
+    r[xp.isneginf(r.real)] = -math.inf  # no angle can be told of what counts for nothing
     for i in range(1, r.shape[0]):
-        r[i] = _log_add(r[i], r[i - 1])  # of equal real parts the new one counts as the larger
+        broken = xp.isnan(r[i]) | xp.isnan(r[i - 1])
+        added = _log_add(r[i], r[i - 1])  # of equal real parts the new one counts as the larger
+        r[i] = xp.where(broken, _NAN, added)
     return xp.moveaxis(r, 0, dim).astype(lane.dtype)
 
 
@@ -113,6 +121,8 @@ def _scan(xp: Any, a: Any, dim: int, backwards: bool) -> Any:
         raise NotImplementedError(
             f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(a)}'"
         )
+    if not a.ndim:
+        return a.copy()
     r = (
         xp.flip(_running(xp, xp.flip(lane, dim), dim), dim)
         if backwards
