@@ -282,7 +282,7 @@ def _record(op: Any, t: str = "result") -> list[str]:
     body = [*_refused_complex(op, t), *nodes.nowhere_lines(p), *nodes.record_lines(op, t)]
     lines = [_recording(op)] + ["    " + x.replace("NODE_", f"N_{ident(op)}") for x in body]
     if p.outputs == 1:
-        if op.family in ("tensorwise", "general") and "float_result" not in op.tags:
+        if op.family == "general" and "float_result" not in op.tags:
             lines[0] = lines[0][:-1] + f" and {t}._k.differentiable:"
         lines += [f"    node_.shape = {t}._a.shape", f"    node_.k = {t}._k", f"    {t}._e = node_"]
     else:
@@ -317,17 +317,14 @@ def _general_list(op: Any) -> str:
     if op.inline:  # for contiguous tensors of one kind
         condition, expression, _ = op.inline
         lines = [
-            "arrays = []",
             "k = None",
-            f"if type({t}) is list or type({t}) is tuple:",
+            f"if (type({t}) is list or type({t}) is tuple) and {t} and type(y := {t}[0]) is T:",
+            "    arrays, k = [], y._k",
             f"    for y in {t}:",
-            "        if type(y) is not T or y._e is not None or y._k is not k and arrays:",
+            "        if type(y) is not T or y._k is not k or y._e is not None or"
+            " (s := y._s) is not None and s.stale:",
             "            k = None",
             "            break",
-            "        if (s := y._s) is not None and s.stale:",
-            "            k = None",
-            "            break",
-            "        k = y._k",
             "        arrays.append(y._a)",
             "if k and k.fast:",
             "    history = False",
@@ -457,9 +454,10 @@ def _view(op: Any, variant: str) -> str:
             ]
         lines += [
             "if v is None:",
-            "    v = view_meta(self, s) if NOGRAD else (self, 0, s.version) if s.version else self",
+            "    v = view_meta(self, s, result) if NOGRAD"
+            " else (self, 0, s.version, None) if s.version else self",
             "elif s.version or NOGRAD or type(v) is ViewMeta:",
-            "    v = view_meta(v, s)",
+            "    v = view_meta(v, s, result)",
             "result._v = None" if bare else "result._v = v",
         ]
         if op.vjp and bare:
@@ -486,7 +484,8 @@ def _tensorwise(op: Any, variant: str) -> str:
     formats."""
     i = ident(op)
     lines = [*_check_tensors(op), f"result = K_{i}({_all(op)[:-2]})"]
-    if op.vjp:
+    if op.vjp:  # results of integers are not recorded: nobody is asked for a history
+        lines += ["if not result._k.differentiable:", "    return result"]
         lines += _edges(op) + _record(op)
     return "\n".join([*lines, "return result"])
 
@@ -525,6 +524,8 @@ def _pointwise(op: Any, variant: str) -> str:
         for t in p.targets:
             lines.append(f"e_{t} = edge_of({t}) if isinstance({t}, T) else None")
         lines += _record(op)
+    elif "asks_history" in op.tags:  # PyTorch computes it by operators that are recorded
+        lines.append("edge_of(self)")
     lines.append("return result")
     return "\n".join(lines)
 
@@ -536,7 +537,8 @@ def _ufunc(op: Any) -> Any:
 
 def _arrays_always() -> bool:
     """Whether `out=...` makes a ufunc give an array where it would give a scalar (NumPy ≥ 2.3),
-    which is sooner than to make one of the scalar."""
+    which is sooner than to make one of the scalar: worth a look at the rank for operators of two
+    tensors, which often have none of it."""
     try:
         return type(np.negative(np.float32(1), out=...)) is np.ndarray  # type: ignore[call-overload]
     except TypeError:
@@ -551,7 +553,7 @@ def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -
     i = ident(op)
     assert operands[0] == "self._a"
     given = ", ".join(["a_", *operands[1:]])
-    if _ARRAYS_ALWAYS and isinstance(_ufunc(op), np.ufunc):
+    if len(operands) > 1 and _ARRAYS_ALWAYS and isinstance(_ufunc(op), np.ufunc):
         lines = [f"r = U_{i}({given}) if (a_ := self._a).ndim else U_{i}({given}, out=...)"]
     else:
         lines = [
