@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -71,6 +74,21 @@ def test_the_number_of_threads_reaches_blas() -> None:
         torch.set_num_threads(before)
     with pytest.raises(RuntimeError, match="positive"):
         torch.set_num_threads(0)
+
+
+def test_the_number_of_threads_reaches_a_blas_that_is_loaded_later() -> None:
+    code = (
+        "import torchlab as torch; from torchlab._core import threads\n"
+        "before = len(list(threads._controls())); torch.set_num_threads(2)\n"
+        "torch.set_num_threads(1); torch.linalg.lu_factor(torch.eye(3))\n"
+        "print(before, *(get() for get, _ in threads._controls()))"
+    )
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    before, *counts = (int(n) for n in told.stdout.split())
+    assert before == 0 or (len(counts) >= before and set(counts) == {1}), told
 
 
 def test_denormals_are_never_flushed() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+WHEN_LOADED: list[Callable[[str], None]] = []
+"""Called with the name of every module that a stand-in has imported."""
 
 
 class LazyModule(ModuleType):
@@ -28,6 +32,10 @@ class LazyModule(ModuleType):
                 f"torchlab needs the module '{self.__name__}' here; it is not installed ({remedy})",
                 name=self.__name__,
             ) from e
+        if "_module" not in self.__dict__:
+            self.__dict__["_module"] = module
+            for told in WHEN_LOADED:
+                told(self.__name__)
         value = getattr(module, attribute)
         self.__dict__[attribute] = value
         return value

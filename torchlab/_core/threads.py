@@ -22,12 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import lazy
+
 # NumPy's and SciPy's wheels rename OpenBLAS's symbols; conda's and Debian's do not.
 _PREFIXES = ("scipy_openblas", "openblas", "MKL")
 _SUFFIXES = ("64_", "_64", "64", "", "_")
 
 limit = sys.maxsize
 """What `set_num_threads` has set: the most threads that a generated kernel takes."""
+_wanted: int | None = None
 _interop: int | None = None
 _forked = False
 
@@ -103,10 +106,20 @@ def get_num_threads() -> int:
     return max((get() for get, _ in _controls()), default=1)
 
 
+def _again(module: str) -> None:
+    """SciPy brings a BLAS of its own, perhaps after the number was set."""
+    if _wanted is not None and module.startswith("scipy"):
+        for _, change in _controls():
+            change(_wanted)
+
+
+lazy.WHEN_LOADED.append(_again)
+
+
 def set_num_threads(num: int) -> None:
     """Let matrix products and generated kernels take `num` threads. RuntimeError where BLAS has no
     control for it."""
-    global limit
+    global limit, _wanted
     n = _positive(num, "set_num_threads")
     changed = False
     for _, change in _controls():
@@ -118,6 +131,7 @@ def set_num_threads(num: int) -> None:
             " and MKL); set the environment variable of your BLAS before Python starts"
         )
     limit = 1 if _forked else n
+    _wanted = n
 
 
 def get_num_interop_threads() -> int:
