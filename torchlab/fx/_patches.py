@@ -31,7 +31,7 @@ from torchlab._core.dispatch.written import (
     CALLED_AS_WRITTEN,
     IN_FULL,
     PYTHON_FUNCTIONS,
-    laid_out,
+    Layout,
 )
 from torchlab.fx.proxy import find_proxy
 from torchlab.nn import functional
@@ -144,7 +144,7 @@ class _Whole:
             return getattr(args[0], self.name)()
         target = self.target
         if self.in_full:
-            args, kwargs = laid_out(IN_FULL, _signature(target), args, kwargs)
+            args, kwargs = Layout(IN_FULL, _signature(target)).of(args, kwargs)
             if self.name in _SIGNATURES and kwargs.get("return_indices") is True:
                 target = getattr(functional, f"{self.name}_with_indices").target
         return found.tracer.create_proxy("call_function", target, args, kwargs)

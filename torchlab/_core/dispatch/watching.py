@@ -31,7 +31,7 @@ from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
-from torchlab._core.dispatch.written import AS_WRITTEN, laid_out
+from torchlab._core.dispatch.written import AS_WRITTEN, Layout
 from torchlab._core.grad_state import TLS
 
 answer: list[Callable[[Any, Any, Any], Any]] = []  # torchlab._core.dispatch.modes: who is asked
@@ -67,13 +67,14 @@ they take."""
 class Watched:
     """A public function: its own body, and the one that asks."""
 
-    __slots__ = ("function", "told", "by_type", "layout", "twin", "own", "asking")
+    __slots__ = ("function", "told", "by_type", "layout", "whole", "twin", "own", "asking")
 
     def __init__(self, function: FunctionType, told: Any, by_type: bool, layout: int) -> None:
         self.function = function
         self.told = told  # what a handler gets, or a function that finds it
         self.by_type = by_type  # it asks the classes of its arguments by itself, or none
         self.layout = layout  # see `written`
+        self.whole: Layout | None = None
         self.own = function.__code__
         self.twin: Any = None
         self.asking: CodeType | None = None
@@ -104,7 +105,9 @@ class Watched:
         """The arguments of a call as a handler gets them."""
         if self.layout == AS_WRITTEN:
             return args, kwargs
-        return laid_out(self.layout, inspect.signature(self.twin or self.function), args, kwargs)
+        if self.whole is None:
+            self.whole = Layout(self.layout, inspect.signature(self.twin or self.function))
+        return self.whole.of(args, kwargs)
 
     def ask(self) -> None:
         """Put the asking body in place."""

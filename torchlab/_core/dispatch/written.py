@@ -61,33 +61,51 @@ def layout(space: str, name: str) -> int:
     return IN_FULL if space == "Tensor" and name in _METHODS else AS_WRITTEN
 
 
-def laid_out(
-    how: int, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of a call as it is handed on; a call that does not fit stays as it is."""
-    if how == AS_WRITTEN:
-        return args, kwargs
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError:
-        return args, kwargs
-    bound.apply_defaults()
-    plain: list[Any] = []
-    named: dict[str, Any] = {}
-    for p in signature.parameters.values():
-        value = bound.arguments[p.name]
-        if p.kind is p.VAR_POSITIONAL:
-            plain += value
-        elif p.kind is p.VAR_KEYWORD:
-            named.update(value)
-        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY and how == IN_FULL:
-            plain.append(value)
-        else:
-            named[p.name] = value
-    return tuple(plain), named
+class Layout:
+    """How calls of one function are handed on."""
+
+    __slots__ = ("how", "signature", "required", "named")
+
+    def __init__(self, how: int, signature: inspect.Signature) -> None:
+        self.how, self.signature = how, signature
+        kinds = [p.kind for p in signature.parameters.values()]
+        only = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        self.required = -1  # how many come first; -1: not all parameters are plain ones
+        self.named: dict[str, Any] = {}  # the others' names and defaults
+        if how == IN_FULL and all(k in only for k in kinds):
+            every = [*signature.parameters.values()]
+            first = [p for p in every if p.default is p.empty]
+            if first == every[: len(first)] and only[1] not in [p.kind for p in first]:
+                self.required = len(first)
+                self.named = {p.name: p.default for p in every[len(first) :]}
+
+    def of(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) of a call as it is handed on; a call that does not fit stays as it is."""
+        if len(args) == self.required and kwargs.keys() <= self.named.keys():
+            return args, {**self.named, **kwargs}
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError:
+            return args, kwargs
+        bound.apply_defaults()
+        plain: list[Any] = []
+        named: dict[str, Any] = {}
+        for p in self.signature.parameters.values():
+            value = bound.arguments[p.name]
+            if p.kind is p.VAR_POSITIONAL:
+                plain += value
+            elif p.kind is p.VAR_KEYWORD:
+                named.update(value)
+            elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY and self.how == IN_FULL:
+                plain.append(value)
+            else:
+                named[p.name] = value
+        return tuple(plain), named
 
 
 __all__ = [
-    "AS_WRITTEN", "BUILTIN_NN", "BY_NAME", "CALLED_AS_WRITTEN", "IN_FULL", "PYTHON_FUNCTIONS",
-    "laid_out", "layout",
+    "AS_WRITTEN", "BUILTIN_NN", "BY_NAME", "CALLED_AS_WRITTEN", "IN_FULL", "Layout",
+    "PYTHON_FUNCTIONS", "layout",
 ]  # fmt: skip
