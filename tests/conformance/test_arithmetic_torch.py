@@ -49,6 +49,14 @@ def test_scaled_sums_to_the_bit(name: str, strided: bool) -> None:
     assert np.array_equal(*results)
 
 
+@pytest.mark.parametrize("name", [n for n in CALLS if n != "addcdiv" and n != "cross"])
+def test_scaled_sums_of_float64(name: str) -> None:
+    results = []
+    for m in (torch, tl):
+        results.append(CALLS[name](m, *(m.from_numpy(x.astype(np.float64)) for x in ROWS)).numpy())
+    assert (results[0] != results[1]).mean() < 0.01
+
+
 def test_reciprocals_of_complex_numbers_at_the_edges() -> None:
     parts = [0.0, -0.0, 1.0, -3.0, np.inf, -np.inf, np.nan]
     z = np.array([complex(a, b) for a in parts for b in parts], np.complex128)

@@ -594,7 +594,7 @@ def lerp(xp: Any, a: Any, b: Any, w: Any, out: Any = None) -> Any:
         raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{scalar_name(a)}'")
     near = xp.absolute(w) < 0.5
     base, share = xp.where(near, a, b), xp.where(near, w, w - 1)
-    return multiply_add(xp, base, share, b - a, out)
+    return multiply_add(xp, base, b - a, share, out)
 
 
 for _new_name, _old in (
