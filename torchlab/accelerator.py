@@ -12,12 +12,11 @@ Source: https://docs.pytorch.org/docs/2.13/accelerator.html
 from __future__ import annotations
 
 import importlib
-import os
 from types import TracebackType
 from typing import Any
 
 from torchlab._core import device as _devices
-from torchlab._core.backends import cuda as _gpus
+from torchlab._core.backends import accelerator as _found
 
 Device = _devices.device | str | int | None
 
@@ -43,21 +42,11 @@ __all__ = [
 ]
 
 
-def _kind() -> str | None:
-    if os.environ.get("TORCHLAB_ACCELERATOR") == "sim":
-        return "sim" if importlib.import_module("torchlab.sim").device_count() else None
-    return "cuda" if _gpus.device_count() else None
+_kind = _found.kind
 
 
 def _module(doing: str) -> Any:
-    kind = _kind()
-    if kind is None:
-        raise RuntimeError(
-            f"Cannot access accelerator device when none is available. ({doing}: "
-            f"{_gpus.found()[1] or 'TORCHLAB_ACCELERATOR=sim, but TORCHLAB_SIM_DEVICES is 0'};"
-            " TORCHLAB_ACCELERATOR=sim takes the simulated accelerator)"
-        )
-    return importlib.import_module(f"torchlab.{kind}")
+    return importlib.import_module(f"torchlab.{_found.require(doing)}")
 
 
 def _ask(name: str, *args: Any) -> Any:

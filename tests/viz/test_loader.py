@@ -118,6 +118,15 @@ def test_of_workers(persistent: bool) -> None:
     assert sum(sums.blame.values()) == pytest.approx(sums.blocked, rel=0.05)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_pinning_is_told_apart(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHLAB_ACCELERATOR", "sim")
+    for b in record(D.DataLoader(Squares(), 4, num_workers=workers, pin_memory=True)).batches:
+        spans = b["spans"]
+        assert spans["receive" if workers else "collate"][1] <= spans["pin"][0] + 1e-6
+        assert spans["pin"][1] <= b["given"] + 1e-6
+
+
 def test_seeds_are_the_workers() -> None:
     class Seeds(D.Dataset[Any]):
         def __len__(self) -> int:

@@ -166,6 +166,7 @@ loader_phase = Topic(
     " 'start' (a worker's process is being started), 'idle' (it has no request), 'pack' (it keeps"
     " account of where it is and moves a batch into shared memory), 'send' (the batch is on its way"
     " into the pipe), 'blocked' (the loader waits for any answer) and 'receive' (it reads one);"
+    " where memory is pinned 'pin' (the batch is copied there, with workers by a thread);"
     " worker: int, None for the loader's process; batch: int; began, ended: float"
     " (time.perf_counter); cpu: float | None, seconds of the processor in it; slowest: (index,"
     " seconds) of the sample that took longest, or None; loader (lent) and pass_id: int, as in"

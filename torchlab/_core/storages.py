@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout, settings, sharing
+from torchlab._core.backends import pinned
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.resizing import moved
 from torchlab._core.memory.storage import Storage, origin_of
@@ -35,11 +36,12 @@ _CONVERSIONS = {
 }  # fmt: skip
 
 
-def fresh(nbytes: int, device: Any = None) -> Storage:
-    """Uninitialised memory of its own."""
+def fresh(nbytes: int, device: Any = None, locked: bool = False) -> Storage:
+    """Uninitialised memory of its own; `locked`: pinned, if it is the host's."""
     if nbytes < 0:
         raise RuntimeError(f"Trying to create storage with negative size {nbytes}")
-    return storage_of(compute.empty((nbytes,), dt.uint8, devices.as_device(device)))
+    place = devices.as_device(device)
+    return storage_of(compute.empty((nbytes,), dt.uint8, place, locked=locked))
 
 
 class StorageBase:
@@ -142,15 +144,23 @@ class UntypedStorage(StorageBase):
         """`size` bytes that other processes can see."""
         return cls(size, device=device).share_memory_()
 
-    def is_pinned(self, device: Any = "cuda") -> bool:
-        """Whether it is page-locked: never."""
-        return False
+    def _tensor(self) -> Any:
+        """A tensor of its bytes."""
+        t = compute.wrap(self._bytes)
+        t._s = self._storage
+        return t
 
-    def pin_memory(self, device: Any = "cuda") -> NoReturn:
-        """A page-locked copy: RuntimeError, there is no such memory."""
-        raise RuntimeError(
-            "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
-        )
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether it is page-locked."""
+        return self._device.type == "cpu" and self._tensor().is_pinned(device)
+
+    def pin_memory(self, device: Any = None) -> UntypedStorage:
+        """A page-locked copy, or itself if it is that. RuntimeError without an accelerator."""
+        if self._device.type != "cpu":
+            raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
+        t = self._tensor()
+        locked = t.pin_memory(device)
+        return self if locked is t else locked.untyped_storage()
 
     def resizable(self) -> bool:
         """Whether `resize_` works: unless somebody else's memory was lent."""
@@ -242,7 +252,8 @@ class UntypedStorage(StorageBase):
             raise RuntimeError(
                 f"resize_: a storage in shared memory keeps its {len(self)} bytes; clone() it first"
             )
-        s, replacement = self._storage, fresh(size, self._device)
+        s = self._storage
+        replacement = fresh(size, self._device, pinned.is_pinned(s.owner))
         if self._device.type == "meta":
             s.owner, s._bytes = replacement.owner, replacement._bytes
             return self
@@ -476,15 +487,13 @@ class TypedStorage(metaclass=_StorageType):
         self._untyped_storage.share_memory_()
         return self
 
-    def is_pinned(self, device: Any = "cuda") -> bool:
-        """Whether it is page-locked: never."""
-        return False
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether it is page-locked."""
+        return self._untyped_storage.is_pinned(device)
 
-    def pin_memory(self, device: Any = "cuda") -> NoReturn:
-        """A page-locked copy: RuntimeError, there is no such memory."""
-        raise RuntimeError(
-            "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
-        )
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """See UntypedStorage."""
+        return typed(self._untyped_storage.pin_memory(device), self._dtype)
 
     def resizable(self) -> bool:
         """See UntypedStorage."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from torchlab._core.backends import accelerator
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
@@ -33,14 +34,15 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep saved tensors in host memory and bring them back to their device when needed."""
+    """Keep saved tensors in host memory and bring them back to their device when needed.
+    `pin_memory`: in page-locked memory, where there is an accelerator."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Tensor) -> Any:
             if t.device.type == "cpu":
                 return t.device, aten.detach(t)  # its memory, without a cycle through its history
             host = t.detach().to("cpu")
-            return t.device, host.pin_memory() if pin_memory else host
+            return t.device, host.pin_memory() if pin_memory and accelerator.kind() else host
 
         def unpack(packed: Any) -> Tensor:
             place, host = packed

@@ -272,6 +272,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
 LEFT_OUT = frozenset(
     {
         "_random_write",  # draws from a generator
+        "_pin_memory",  # needs an accelerator, and memory: tested in core.backends.test_pinned
         "_max_pool_backward",  # needs the forward's result: tested through `_max_pool2d`
         "_max_pool_indices",
         "_real",  # views as another type, finished by the public `real` and `imag`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import threading
 import time
 from collections.abc import Iterator
 from multiprocessing import forkserver, resource_tracker
@@ -54,7 +55,8 @@ def all_end(pids: set[int] | list[int], seconds: float = 10.0) -> bool:
 
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
-    """No process, descriptor or named segment is there afterwards that was not there before."""
+    """No process, thread of a loader, descriptor or named segment is there afterwards that was not
+    there before."""
     # Python's own helpers stay for good; they are to be there before it is counted.
     resource_tracker.ensure_running()
     forkserver.ensure_running()
@@ -63,6 +65,7 @@ def nothing_left() -> Iterator[None]:
     before = children(), children(server), descriptors(), segments()
     yield
     gc.collect()
+    assert [t for t in threading.enumerate() if t.name == "torchlab pinning"] == []
     assert children() - before[0] == set()
     assert all_end(children(server) - before[1], 5.0)
     end = time.monotonic() + 2.0

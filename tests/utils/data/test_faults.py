@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import pickle
 import resource
@@ -31,9 +32,14 @@ def counted():
         yield
 
 
-@pytest.fixture(params=METHODS)
-def method(request):
-    return request.param
+@pytest.fixture(params=[*METHODS, "pinned"])
+def method(request, monkeypatch):
+    """How workers are started; "pinned": by fork, and a thread pins every loader's batches."""
+    if request.param != "pinned":
+        return request.param
+    monkeypatch.setenv("TORCHLAB_ACCELERATOR", "sim")
+    monkeypatch.setattr(D, "DataLoader", functools.partial(D.DataLoader, pin_memory=True))
+    return "fork"
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ import pytest
 
 from tests.utils.data.leaks import all_end, segments
 
-METHODS = ("fork", "spawn", "forkserver")
+METHODS = ("fork", "spawn", "forkserver", "pinned")
+"""How workers are started; "pinned": by fork, and a thread pins the batches."""
 
 PROGRAM = """
     import os, signal, sys, time
@@ -35,7 +36,7 @@ PROGRAM = """
         {strategy}
         loader = DataLoader(
             Slow(), 4, num_workers=2, multiprocessing_context="{method}",
-            persistent_workers={persistent},
+            persistent_workers={persistent}, pin_memory={pinned},
         )
         batches = iter(loader)
         pids = [w.process.pid for w in batches._workers]
@@ -54,7 +55,12 @@ def program(tmp_path, method, end, persistent=False, strategy="pass", ready=True
     path = tmp_path / "program.py"
     path.write_text(
         textwrap.dedent(PROGRAM).format(
-            method=method, end=end, persistent=persistent, strategy=strategy, ready=ready
+            method="fork" if method == "pinned" else method,
+            pinned=method == "pinned",
+            end=end,
+            persistent=persistent,
+            strategy=strategy,
+            ready=ready,
         )
     )
     return subprocess.Popen(
@@ -62,6 +68,7 @@ def program(tmp_path, method, end, persistent=False, strategy="pass", ready=True
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | ({"TORCHLAB_ACCELERATOR": "sim"} if method == "pinned" else {}),
         start_new_session=True,
     )
 

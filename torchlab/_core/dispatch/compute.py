@@ -9,7 +9,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout
-from torchlab._core.backends import base
+from torchlab._core.backends import base, pinned
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import cpu, device
 from torchlab._core.errors import no_host_memory
@@ -49,15 +49,19 @@ def wrap_on(r: Any, dev: device, dtype: dt.dtype | None = None) -> Tensor:
     return t
 
 
-def empty(shape: Any, dtype: dt.dtype, dev: device = cpu, strides: Any = None) -> Tensor:
-    """An uninitialised tensor; `strides` in elements must be dense."""
+def empty(
+    shape: Any, dtype: dt.dtype, dev: device = cpu, strides: Any = None, locked: bool = False
+) -> Tensor:
+    """An uninitialised tensor; `strides` in elements must be dense. `locked`: in pinned memory, if
+    it is on the CPU."""
     t = _new(Tensor)
     t._e = t._s = t._v = t._g = None
     if not isinstance(dtype, dt.dtype):
         raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if dev is cpu:
         try:
-            t._a = base.empty_strided(shape, dtype.np, strides)
+            make = pinned.empty_strided if locked else base.empty_strided
+            t._a = make(shape, dtype.np, strides)
         except (MemoryError, ValueError) as error:
             raise no_host_memory(error, shape) or error from None
     else:
@@ -206,7 +210,7 @@ def result_dtypes(op: Any, operands: Any) -> tuple[dt.dtype, dt.dtype]:
             common = _lerp_type(operands, common)
         elif op.name == "addcdiv":
             _refuse_integer_division(operands)
-        elif common.is_complex:
+        elif common.is_complex or common is dt.bool_ and not isinstance(operands[-1], Tensor):
             _refuse_order(op, common)
         return common, common
     if promote == "float":
@@ -257,12 +261,11 @@ def common_type(operands: Any) -> dt.dtype:
 
 
 def _refuse_order(op: Any, dtype: dt.dtype) -> None:
+    """Complex numbers have none, and truth values none beside a number."""
     error = _ORDERED.get(op.name)
     if error is not None:
-        raise error(
-            f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{dtype.scalar_name}': complex"
-            " numbers have no order"
-        )
+        name = op.name.lstrip("_")
+        raise error(f"\"{name}_cpu\" not implemented for '{dtype.scalar_name}'")
 
 
 def _refuse_integer_division(operands: Any) -> None:
@@ -292,6 +295,8 @@ def _lerp_type(operands: Any, common: dt.dtype) -> dt.dtype:
                 " it with .to()"
             )
     if common.category < dt.FLOAT:
+        if isinstance(weight, Tensor):
+            return common  # the kernel refuses: what the result cannot be cast to is told before
         raise NotImplementedError(f"\"lerp_cpu\" not implemented for '{common.scalar_name}'")
     if type(weight) is not float or not -65504 <= weight <= 65504:  # these fit every type
         if isinstance(weight, NUMBERS):
@@ -304,7 +309,7 @@ def refuse_numbers(op: Any, operands: Any) -> None:
     if type(op.numbers) is tuple:
         names = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
         for name, x in zip(names, operands, strict=True):
-            if isinstance(x, NUMBERS) and name not in op.numbers:
+            if x is None or isinstance(x, NUMBERS) and name not in op.numbers:
                 raise TypeError(
                     f"{op.name}(): argument '{name}' must be Tensor, not {type(x).__name__}"
                 )
@@ -397,7 +402,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         raise RuntimeError(f"{e} ({op.name}: shapes {shapes} do not broadcast)") from None
     compute, result = result_dtypes(op, operands)
     strides = None
-    if not all(t._k.contiguous for t in tensors):
+    if not all(t._k.contiguous for t in tensors) or 1 in shape and any(map(_odd_ones, tensors)):
         if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
             return exotic_into[0](op, operands, values, out)
         if (
@@ -491,6 +496,12 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     return wrap_on(r, dev, result)
 
 
+def _odd_ones(t: Tensor) -> bool:
+    """Whether a dimension of size 1 has another step than row-major order gives it: it tells in
+    which order the result's dimensions lie, be the tensor contiguous."""
+    return 1 in t._a.shape and strides_of(t) != layout.contiguous_strides(t._a.shape)
+
+
 # Their kernels take a number as a number.
 _NUMBER_APART = frozenset("pow clamp_min clamp_max _clamp_low _clamp_high".split())
 
@@ -528,6 +539,8 @@ def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
             if ndim:
                 if shape is None:
                     shape, dims = a.shape, ndim
+                    if 1 in shape and _odd_ones(x):
+                        return None
                 elif ndim != dims or a.shape != shape:
                     return None
                 key.append(x._k)
@@ -676,7 +689,7 @@ def any_edge(edges: Any) -> bool:
 _HALF = frozenset((dt.float16, dt.bfloat16))
 
 
-_ONE_DTYPE = frozenset(("mm", "bmm", "mv", "dot", "addmm", "addmv", "addbmm", "baddbmm"))
+_ONE_DTYPE = frozenset("mm bmm mv dot vdot addmm addmv addbmm baddbmm".split())
 
 
 def execute(op: Any, args: tuple[Any, ...]) -> Any:
@@ -698,8 +711,8 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
     backend = base.backend(dev)
     half = next((t._k.dtype for t in tensors if t._k.dtype in _HALF), None) if op.half else None
     if half is not None and op.name in _ONE_DTYPE and any(t._k.dtype is not half for t in tensors):
-        if op.name == "bmm" and any(not t._a.size for t in tensors):  # it asks its kernel alone
-            return wrap_on(op.kernel(backend.xp, *[t._a for t in tensors]), dev)
+        if op.name in ("bmm", "baddbmm") and any(not t._a.size for t in tensors[-2:]):
+            return wrap_on(op.kernel(backend.xp, *[_array(x, False) for x in args]), dev)
         nothing = np.zeros((), np.float32)  # what is wrong with the shapes is told first
         op.kernel(backend.xp, *[
             np.broadcast_to(nothing, x._a.shape) if isinstance(x, Tensor) else x for x in args

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import layout
+from torchlab._core.backends import pinned
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch import compute
 from torchlab._core.memory.storage import Storage
@@ -89,7 +90,8 @@ def resize(t: Tensor, shape: tuple[int, ...], strides: Any, op: str) -> None:
                     " instance); clone() the tensor first"
                 )
             count = -(-needed // k.itemsize)
-            reallocate(s, storage_of(compute.empty((count,), k.dtype, k.device)))
+            locked = pinned.is_pinned(s.owner)
+            reallocate(s, storage_of(compute.empty((count,), k.dtype, k.device, locked=locked)))
         t._a = array_over(s, shape, strides, offset, k.np)
     t._k = k.c if t._a.flags.c_contiguous else k.v
     leaf_changed(t, before, k)

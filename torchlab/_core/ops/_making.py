@@ -22,9 +22,11 @@ from typing import Any, NoReturn
 from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout as layouts
+from torchlab._core.backends import accelerator, pinned
 from torchlab._core.device import AWAY
 from torchlab._core.dispatch import compute, exotic, resizing, writes
 from torchlab._core.dispatch.modes import SLOW
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import (
     channels_last,
     channels_last_3d,
@@ -126,9 +128,7 @@ class How:
             if not isinstance(order, memory_format):
                 self._wrong("memory_format", "torch.memory_format", order)
             self.format = order
-        self.pinned = self._flag("pin_memory", pin_memory)
-        if self.pinned and self.layout is None and self.out is None:  # other layouts: `sparse`
-            self.pin()
+        self.pinned = self._flag("pin_memory", pin_memory) and self.out is None
         if self.out is not None:
             self._into(self.out)
 
@@ -142,12 +142,14 @@ class How:
             self._wrong(option, "bool", value)
         return bool(value)
 
-    def pin(self) -> None:
-        """Raise the RuntimeError for memory that cannot be pinned; nothing for meta tensors."""
-        where = self.device or devices.as_device(None)
+    def check_pin(self) -> None:
+        """RuntimeError if the tensor is to be in pinned memory and cannot; nothing for meta."""
+        if not self.pinned:
+            return
+        where = self.place
         if self.layout is not None or where.type not in ("cpu", "meta"):
             raise RuntimeError(f"{self.name}(): Only dense CPU tensors can be pinned")
-        if where.type == "cpu":
+        if where.type == "cpu" and accelerator.kind() is None:
             raise RuntimeError(
                 f"{self.name}(): pin_memory=True requires a CUDA or other accelerator backend; no"
                 " pinned memory allocator is available on this system. Leave pin_memory out."
@@ -220,8 +222,7 @@ class How:
         return t.requires_grad_() if self.grad else t
 
     def _without_elements(self, what: str, shape: Any) -> Any:
-        if self.pinned:
-            self.pin()
+        self.check_pin()
         make = exotic.LAYOUTS[self.layout]
         return make(what, shape, self.dtype, self.device, False, self.layout)
 
@@ -240,6 +241,11 @@ class How:
 
     # ---- strided tensors ---------------------------------------------------------------------
 
+    def empty(self, shape: Any, dtype: dt.dtype, strides: Any = None) -> Tensor:
+        """An uninitialised tensor of that type, where the call wants it."""
+        self.check_pin()
+        return compute.empty(shape, dtype, self.place, strides, self.pinned)
+
     def like(self, t: Tensor) -> Tensor:
         """An uninitialised tensor of the size and memory format of `t`."""
         self.after(t)
@@ -247,7 +253,7 @@ class How:
             self.formatless()
             self.refuse("empty_strided")
         strides = format_strides(t._a.shape, self.format or preserve_format, t)
-        return compute.empty(t._a.shape, self.kind, self.place, strides)
+        return self.empty(t._a.shape, self.kind, strides)
 
     def formatless(self) -> None:
         """RuntimeError for a memory format with another layout."""
@@ -259,7 +265,7 @@ class How:
 
     def filled(self, shape: Any, value: Any, dtype: dt.dtype, strides: Any = None) -> Any:
         """One value everywhere."""
-        t = compute.empty(shape, dtype, self.place, strides)
+        t = self.empty(shape, dtype, strides)
         if t._k.device.type != "meta":
             t._a.fill(value)
         return self.done(t, alike=True)
@@ -269,6 +275,11 @@ class How:
         elements keeps its shape and gets them in its row-major order."""
         if in_order and self.out is not None and self.out._a.size == array.size:
             array = array.reshape(self.out._a.shape)
+        if self.pinned:
+            t = self.empty(array.shape, dtype)
+            if t._k.device.type != "meta":
+                t._a[...] = array
+            return self.done(t)
         return self.done(compute.wrap_on(array, self.place, dtype))
 
     def done(self, t: Tensor, alike: bool = False) -> Any:
@@ -278,6 +289,9 @@ class How:
             t = into_out(self, t, self.out, alike)
             if type(t._e) is AccumulateGrad and not self.grad:  # (under no_grad)
                 t.requires_grad_(False)  # type: ignore[attr-defined]
+        elif self.pinned and t._k.device.type == "cpu" and not pinned.is_pinned(t._a):
+            self.check_pin()
+            t = aten._pin_memory(t)  # computed by other operators
         return finish(t, self.grad)
 
 

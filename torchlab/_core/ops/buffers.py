@@ -101,6 +101,8 @@ def from_file(how: How, filename: Any, shared: bool | None = None, size: int | N
     """A one-dimensional tensor of `size` elements over a file mapped into memory. `shared`: writes
     reach the file, which is made or extended if it is too short; otherwise they do not."""
     kind, place = how.kind, how.place
+    if how.pinned:
+        raise RuntimeError("from_file(): tensors constructed from a file cannot be pinned")
     if how.layout is not None:
         how.refuse("from_file")
     if place is not devices.cpu:

@@ -35,8 +35,7 @@ def empty(how: How, size: Any, *more: Any) -> Any:
         return finish(how.out.resize_(shape), how.grad)
     if how.layout is not None:
         return how.sparse("empty", shape)
-    strides = format_strides(shape, how.format)
-    return how.done(compute.empty(shape, how.kind, how.place, strides))
+    return how.done(how.empty(shape, how.kind, format_strides(shape, how.format)))
 
 
 @maker("empty_permuted")
@@ -69,7 +68,7 @@ def empty_permuted(how: How, size: Any, physical_layout: Any) -> Any:
     for d in reversed(order):
         strides[d] = step
         step *= max(shape[d], 1)
-    return how.done(compute.empty(shape, how.kind, how.place, tuple(strides)))
+    return how.done(how.empty(shape, how.kind, tuple(strides)))
 
 
 @maker("empty_strided")
@@ -85,7 +84,7 @@ def empty_strided(how: How, size: Any, stride: Any) -> Any:
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides"
             f" ({len(strides)})"
         )
-    return how.done(compute.empty(shape, how.kind, how.place, strides))
+    return how.done(how.empty(shape, how.kind, strides))
 
 
 @maker("zeros", quick=np.zeros, out=True)
@@ -227,7 +226,10 @@ def tensor(
 ) -> Any:
     """A new tensor with a copy of the data: numbers, nested sequences, arrays, tensors."""
     if pin_memory is not False or (dtype is not None and type(dtype) is not dt.dtype):
-        dtype = How("tensor", None, dtype, None, device, False, pin_memory).dtype
+        how = How("tensor", None, dtype, None, device, requires_grad, pin_memory)
+        dtype = how.dtype
+        if how.pinned:
+            return _pinned_copy(how, data)
     if isinstance(data, Tensor):
         warn_user(
             "To copy construct from a tensor, it is recommended to use"
@@ -248,6 +250,15 @@ def tensor(
     return finish(t, requires_grad)
 
 
+def _pinned_copy(how: How, data: Any) -> Any:
+    if isinstance(data, Tensor | np.ndarray):
+        what = "a variable" if isinstance(data, Tensor) else "numpy"
+        raise RuntimeError(f"tensor(): Can't pin tensor constructed from {what}")
+    a = array_of(data, how.dtype, "tensor")
+    t = how.around(a, dt.from_numpy(a.dtype))
+    return fresh(t) if SLOW else t
+
+
 @face("new_tensor", spaces=())
 def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -264,10 +275,9 @@ def new_tensor(
 @maker("scalar_tensor")
 def scalar_tensor(how: How, s: Any) -> Any:
     """A 0-d tensor of the default type; always a strided one."""
-    if how.pinned:
-        how.layout = None
-        how.pin()
-    return tensor.body(s, dtype=how.kind, device=how.place, requires_grad=how.grad)
+    return tensor.body(
+        s, dtype=how.kind, device=how.place, requires_grad=how.grad, pin_memory=how.pinned
+    )
 
 
 @face("as_tensor", method=False)

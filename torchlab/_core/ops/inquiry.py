@@ -11,7 +11,6 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout, sharing
 from torchlab._core.dispatch.op import face
 from torchlab._core.formats import contiguous_format
-from torchlab._core.settings import warn_user
 from torchlab._core.tape import geometry, storage_of
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -71,18 +70,6 @@ def is_set_to(self: Any, tensor: Any) -> Any:
         and self._a.shape == tensor._a.shape
         and strides_of(self) == strides_of(tensor)
     )
-
-
-@face("is_pinned", spaces=())
-def is_pinned(self: Any, device: Any = None) -> Any:
-    """Whether the memory is page-locked for transfers to a GPU: never here."""
-    if device is not None:
-        warn_user(
-            "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this"
-            " argument.",
-            DeprecationWarning,
-        )
-    return False
 
 
 @face("is_shared", spaces=())

@@ -164,17 +164,3 @@ def slice_inverse(
 ) -> Any:
     """The tensor `src` from its slice `self`: a view of self's memory with src's geometry."""
     return aten.as_strided(self, src._a.shape, strides_of(src), src.storage_offset())
-
-
-@face("pin_memory", spaces=())
-def pin_memory(self: Any, device: Any = None) -> Any:
-    """Page-locked memory for transfers to a GPU; RuntimeError where there is none."""
-    if device is not None:
-        warn_user(
-            "The argument 'device' of Tensor.pin_memory() is deprecated. Please do not pass this"
-            " argument.",
-            DeprecationWarning,
-        )
-    raise RuntimeError(
-        "Cannot access accelerator device when none is available: pin_memory() needs a GPU"
-    )

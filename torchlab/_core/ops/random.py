@@ -81,7 +81,8 @@ def set_rng_state(new_state: Any) -> Any:
 def _made(how: How, draw: Any, shape: Any, dtype: dt.dtype) -> Any:
     """The numbers that `draw(n)` gives, in that shape."""
     if how.place.type == "meta":
-        return how.done(compute.empty(shape, dtype, how.place))
+        return how.done(how.empty(shape, dtype))
+    how.check_pin()  # before numbers are drawn
     return how.around(draw(layout.numel(shape)).reshape(shape), dtype)
 
 
@@ -220,10 +221,10 @@ def memory_order(a: Any) -> tuple[int, ...] | None:
     return None if order == tuple(range(a.ndim)) else order
 
 
-def fill_random(t: Tensor, draw: Any, name: str) -> Tensor:
+def fill_random(t: Tensor, draw: Any, name: str, others: tuple[Any, ...] = ()) -> Tensor:
     """Write `draw(n)` into t, in the order of its memory, with the bookkeeping of a write in
     place."""
-    grad = writes.prepare_write(_random_write, t, ())
+    grad = writes.prepare_write(_random_write, t, others)
     writes.check_memory(_random_write, t, ())
     e = edge_of(t)
     if t._k.device.type != "meta":
@@ -398,9 +399,8 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
         order = memory_order(self._a)
         if order is not None:
             probabilities = probabilities.transpose(order)
-        return fill_random(
-            self, lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities)), "bernoulli"
-        )
+        drawn = lambda n: g.bernoulli_tensor(np.ascontiguousarray(probabilities))
+        return fill_random(self, drawn, "bernoulli", (p,))
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={_short(p)}")
     need(REAL, "bernoulli_scalar_cpu_", self._a)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
-from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.layout import as_size
@@ -93,7 +92,7 @@ def arange(how: How, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     else:
         n = max(0, math.ceil((end - start) / step))
     if how.place.type == "meta":
-        return how.done(compute.empty((n,), d, how.place))
+        return how.done(how.empty((n,), d))
     fill = in_lanes if d.is_floating_point else _steps
     return how.around(fill(start, step, n, d.np), d, in_order=True)
 
@@ -167,7 +166,7 @@ def linspace(how: How, start: Any, end: Any, steps: int) -> Any:
         return how.unlike((steps,), "linspace.out")
     d = _spread_type(how, start, end, steps)
     if how.place.type == "meta":
-        return how.done(compute.empty((steps,), d, how.place))
+        return how.done(how.empty((steps,), d))
     return how.around(_spread(start, end, steps, d).astype(d.np), d, in_order=True)
 
 
@@ -200,7 +199,7 @@ def eye(how: How, n: int, m: int | None = None) -> Any:
         return how.unlike((0,), "eye.m_out")
     d = how.kind
     if how.place.type == "meta":
-        return how.done(compute.empty((as_size(n), as_size(m)), d, how.place))
+        return how.done(how.empty((as_size(n), as_size(m)), d))
     return how.around(np.eye(n, m, dtype=d.np), d)
 
 

@@ -166,6 +166,20 @@ def detach(self: Any) -> Any:
     return around(self._a)
 
 
+@exotic("SparseCPU", "_pin_memory")
+@exotic("SparseCsrCPU", "_pin_memory")
+def _pin_memory(self: Any, device: Any) -> Any:
+    p = self._a
+    names = ("indices",) if type(p) is Coo else ("compressed", "plain")
+    places = (aten.pin_memory(getattr(p, name), device) for name in names)
+    values = aten.pin_memory(bare(p.values), device)
+    if type(p) is Coo:
+        made: Any = Coo(p.shape, *places, values, p.coalesced)
+    else:
+        made = Compressed(p.layout, p.shape, *places, values)
+    return record("PinMemoryBackward0", around(made), (self,), lambda g: (g,))
+
+
 @exotic("SparseCPU", "_to_copy")
 @exotic("SparseCsrCPU", "_to_copy")
 def _to_copy(self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:

@@ -96,6 +96,8 @@ def sparse_coo_tensor(
             f" from values: {v._a.shape[0]}"
         )
     longs = bare(index) if index._k.dtype is dt.int64 else wrap(a.astype(np.int64))
+    if how.pinned:
+        longs, v = aten.pin_memory(longs), aten.pin_memory(v)
     if size is None:
         extents = [0] * a.shape[0]
         if a.size:
@@ -131,19 +133,18 @@ def _built(p: Any, v: Tensor, requires_grad: bool) -> Any:
 
 
 def _compressed(
+    how: How,
     layout: Any,
     compressed: Any,
     plain: Any,
     values: Any,
     size: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
     check_invariants: bool | None,
-    what: str,
 ) -> Any:
-    v = _values(values, dtype, device, what)
-    c, q = bare(_index(compressed, what)), bare(_index(plain, what))
+    v = _values(values, how.dtype, how.device, how.name)
+    c, q = bare(_index(compressed, how.name)), bare(_index(plain, how.name))
+    if how.pinned:
+        c, q, v = (aten.pin_memory(x) for x in (c, q, v))
     b = max(c._a.ndim - 1, 0)
     if size is None:
         block = 2 if layout in (BSR, BSC) else 0
@@ -164,9 +165,9 @@ def _compressed(
         p = Compressed(
             layout, shape, wrap(c._a.astype(np.int64)), wrap(q._a.astype(np.int64)), bare(v)
         )
-    made = _built(p, v, requires_grad)
+    made = _built(p, v, how.grad)
     made._a.shape = shape
-    return _finish(made, requires_grad)
+    return _finish(made, how.grad)
 
 
 @maker("sparse_compressed_tensor", options=_OPTIONS)
@@ -185,9 +186,8 @@ def sparse_compressed_tensor(
         got = "none" if layout is None else _layout_name(how, layout)
         raise RuntimeError(f"{how.name} expected sparse compressed tensor layout but got {got}")
     return _compressed(
-        layout, compressed_indices, plain_indices, values, size, how.dtype, how.device, how.grad,
-        check_invariants, how.name,
-    )  # fmt: skip
+        how, layout, compressed_indices, plain_indices, values, size, check_invariants
+    )
 
 
 def _layout_name(how: How, layout: Any) -> str:
@@ -218,10 +218,7 @@ def _by_rows(own: Any, name: str) -> None:
         check_invariants: bool | None = None,
     ) -> Any:
         _check_layout(how, layout, own)
-        return _compressed(
-            own, crow_indices, col_indices, values, size, how.dtype, how.device, how.grad,
-            check_invariants, name,
-        )  # fmt: skip
+        return _compressed(how, own, crow_indices, col_indices, values, size, check_invariants)
 
     make.doc = f"A tensor of layout {own} of its components; `size` is found if not given."
 
@@ -239,10 +236,7 @@ def _by_columns(own: Any, name: str) -> None:
         check_invariants: bool | None = None,
     ) -> Any:
         _check_layout(how, layout, own)
-        return _compressed(
-            own, ccol_indices, row_indices, values, size, how.dtype, how.device, how.grad,
-            check_invariants, name,
-        )  # fmt: skip
+        return _compressed(how, own, ccol_indices, row_indices, values, size, check_invariants)
 
     make.doc = f"A tensor of layout {own} of its components; `size` is found if not given."
 

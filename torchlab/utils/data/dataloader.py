@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchlab import accelerator
 from torchlab._core import blocks, events
 from torchlab._core.generator import Generator
 from torchlab._core.lazy import lazy
@@ -23,13 +24,14 @@ from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe
 from torchlab.utils.data.dataset import Dataset, IterableDataset
 from torchlab.utils.data.fetch import fetcher, phases
+from torchlab.utils.data.pinning import pin_memory
 from torchlab.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     SequentialSampler,
     drawn_seed,
 )
-from torchlab.utils.data.watch import Told, Watch
+from torchlab.utils.data.watch import Told, Watch, stretch
 from torchlab.utils.data.worker import get_worker_info
 
 workers = lazy("torchlab.utils.data.workers")  # loads what shares memory between processes
@@ -57,7 +59,9 @@ class DataLoader:
     every worker first. persistent_workers: they stay for the next pass. multiprocessing_context:
     how they are started. in_order: False gives batches as they are ready. A worker's exception
     arrives as one of its class with its traceback in the text; RuntimeError if a worker is gone.
-    pin_memory: there is no page-locked memory here; a warning says so.
+    pin_memory: batches come in page-locked memory, from which an accelerator copies without the
+    host's help; with workers a thread sees to that while the loop works on an earlier batch. What
+    it pins: torchlab.utils.data.pinning. Where there is no accelerator a warning says so.
     """
 
     def __init__(
@@ -179,6 +183,10 @@ class DataLoader:
         state.restore(now, state.generators_of(self))
         return iterator
 
+    def _pins(self) -> bool:
+        """Whether batches go into page-locked memory."""
+        return self.pin_memory and accelerator.is_available()
+
     def _warn_of_pinning(self) -> None:
         if self.pin_memory_device:
             warnings.warn(
@@ -186,11 +194,12 @@ class DataLoader:
                 f"device,ignore pin_memory_device='{self.pin_memory_device}'.",
                 stacklevel=3,
             )
-        warnings.warn(
-            "'pin_memory' argument is set as true but no accelerator is found, then device "
-            "pinned memory won't be used.",
-            stacklevel=3,
-        )
+        if not self._pins():
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=3,
+            )
 
     def _new_pass(self, saved: Any) -> Iterator[Any]:
         if self.num_workers == 0:
@@ -317,6 +326,7 @@ class _LoaderIterator:
         began = time.perf_counter()
         self._loader = loader
         self._told = loader._length_told
+        self._pins = loader._pins()
         self._watch = Watch(loader, None)
         self._shared_seed = shared_seed
         self._order = state.Order(loader, saved and saved["order"])
@@ -379,6 +389,8 @@ class _LoaderIterator:
             batch = self._watched(number, indices, began)
         else:
             batch = self._fetch(indices)
+            if self._pins:
+                batch = pin_memory(batch)
         if listeners:
             size = len(indices) if isinstance(indices, list) else 1
             events.loader_step.emit(
@@ -394,6 +406,10 @@ class _LoaderIterator:
         batch, error, gives = None, "", True
         try:
             batch = phases(self._fetch, indices, told)
+            if self._pins:
+                since = time.perf_counter()
+                batch = pin_memory(batch)
+                told.append(stretch("pin", since, time.perf_counter()))
             return batch
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"

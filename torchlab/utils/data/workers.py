@@ -10,27 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import os
 import reprlib
-import select
 import signal
+import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from multiprocessing import connection, resource_tracker
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from torchlab import multiprocessing as mp
 from torchlab._core import blocks, events
 from torchlab.utils.data import channel
+from torchlab.utils.data.inbox import Arrived, Gone, Inbox, inbox
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
-from torchlab.utils.data.watch import Told, Watch, stretch
+from torchlab.utils.data.watch import Watch, stretch
 from torchlab.utils.data.worker import FORGET, LATEST, RESUME, STATE, Ended, Failure, Work, work
 
-_FOLLOWS = 1.0  # seconds in which what a worker tells of a batch follows it
 _PATIENCE = 5.0  # seconds that workers have to end by themselves
 _REASONS = {
     signal.SIGKILL: "A worker that needs too much memory ends so, too.",
@@ -75,13 +74,23 @@ class _Worker:
         finally:
             theirs.close()
         self.number = task.number
+        self.lock = threading.RLock()  # of the channel: Note [The pinning thread] in inbox
+        self.wake: Callable[[], None] | None = None  # whoever polls, if that is another thread
         self.active = True  # it has more to give
         self.asked = 0  # requests without an answer
 
     def ask(self, message: Any) -> None:
         """Send a request. That a worker is gone is found when its answer is waited for."""
-        with contextlib.suppress(OSError):
-            self.channel.post(channel.Message(message))
+        pickled = channel.Message(message)
+        with contextlib.suppress(OSError), self.lock:
+            self.channel.post(pickled)
+        if self.wake is not None and self.channel.behind:
+            self.wake()
+
+    def forget(self) -> None:
+        """Let go of the memory of past batches; the worker does so, too."""
+        with self.lock:
+            self.channel.lent.clear()
 
     def death(self) -> str:
         """What is said of a worker that is gone."""
@@ -102,10 +111,11 @@ class _Worker:
         )
 
 
-def _end(workers: list[_Worker], owner: int, patience: float = _PATIENCE) -> None:
+def _end(workers: list[_Worker], inbox: Inbox, owner: int, patience: float = _PATIENCE) -> None:
     """End the processes: by request, after `patience` seconds by force."""
     if os.getpid() != owner:
         return  # a forked child has a copy of the loader, but not its workers
+    inbox.close()
     for w in workers:
         w.ask(None)
         w.channel.close()
@@ -119,7 +129,7 @@ def _end(workers: list[_Worker], owner: int, patience: float = _PATIENCE) -> Non
             w.process.kill()
             w.process.join()
         w.process.close()
-        w.channel.lent.clear()  # not before: who lets go last removes a segment that has a name
+        w.forget()  # not before: who lets go last removes a segment that has a name
     workers.clear()
 
 
@@ -163,7 +173,9 @@ class WorkersIterator:
         if kept is not None:
             parts = [_part(told, [], 0) for told in kept["workers"]]
         self._workers: list[_Worker] = []
-        self._finalizer = weakref.finalize(self, _end, self._workers, os.getpid())
+        self._inbox = inbox(self._workers, loader._pins())
+        ending = self._workers, self._inbox, os.getpid()
+        self._finalizer = weakref.finalize(self, _end, *ending)
         for i in range(loader.num_workers):
             task = Work(
                 number=i,
@@ -181,6 +193,7 @@ class WorkersIterator:
                 started=time.perf_counter(),
             )
             self._workers.append(_Worker(context, task, self._workers))
+        self._inbox.start()
         progress = Progress(self, order, base_seed, shared_seed, saved)
         if kept is not None:
             progress.seeded = False
@@ -204,7 +217,7 @@ class WorkersIterator:
         while waiting:  # what is left of the pass before comes first
             w, number, _ = self._receive()
             if number == RESUME:
-                w.channel.lent.clear()  # the worker has done so, too
+                w.forget()
                 waiting.discard(w)
         progress = Progress(self, Order(self._loader), self._progress.base_seed, shared_seed)
         progress.seeded = False  # the workers' random numbers go on
@@ -250,59 +263,23 @@ class WorkersIterator:
         """The next answer of any worker. RuntimeError if one is gone, or after the timeout."""
         timeout = self._loader.timeout
         since = time.perf_counter()
-        while True:
-            left = max(0.0, since + timeout - time.perf_counter()) if timeout > 0 else None
-            ready = self._wait(left)
-            came = time.perf_counter()
-            if ready is None:
-                text = f"DataLoader timed out after {timeout} seconds{self._late()}"
-                self._give_up(0.0)
-                raise RuntimeError(text)
-            w, message = self._read(ready)
-            if w is not None and type(message) is tuple:
-                break
-        number, answer, *watched = message
-        if watched:
-            self._hear(w, number, since, came)
-        return w, number, answer
-
-    def _wait(self, seconds: float | None) -> dict[_Worker, bool] | None:
-        """Who has something to read, and whether it is more than that its process is gone. None
-        after the time."""
-        poll = select.poll()
-        of = {}
-        for w in self._workers:
-            of[w.channel.fileno()] = of[w.process.sentinel] = w
-            poll.register(w.channel, select.POLLIN | (select.POLLOUT if w.channel.behind else 0))
-            poll.register(w.process.sentinel, select.POLLIN)
-        ready: dict[_Worker, bool] = {}
-        found = poll.poll(None if seconds is None else math.ceil(seconds * 1000))
-        for fd, event in found:
-            w = of[fd]
-            if event & select.POLLOUT:
-                with contextlib.suppress(OSError):
-                    w.channel.flush()
-            if event & ~select.POLLOUT:
-                ready[w] = ready.get(w, False) or fd != w.process.sentinel
-        return ready if found else None
-
-    def _read(self, ready: dict[_Worker, bool]) -> tuple[_Worker | None, Any]:
-        """The first message that is there as a whole."""
-        for w, more in ready.items():
-            try:
-                if not more:  # its process is gone, and it has left nothing to read
-                    raise EOFError
-                message = w.channel.take()
-            except (EOFError, OSError):
-                text = w.death()
-                self._give_up(1.0)
-                raise RuntimeError(text) from None
-            except BaseException:
+        try:
+            found = self._inbox.get(timeout if timeout > 0 else None)
+        except Gone as gone:
+            text = gone.worker.death()
+            self._give_up(1.0)
+            raise RuntimeError(text) from None
+        except BaseException:
+            if self._inbox.broken:
                 self._give_up()
-                raise
-            if message is not channel.NOTHING:
-                return w, message
-        return None, None
+            raise
+        if found is None:
+            text = f"DataLoader timed out after {timeout} seconds{self._late()}"
+            self._give_up(0.0)
+            raise RuntimeError(text)
+        if found.told is not None:
+            self._hear(found, since)
+        return found.worker, found.number, found.answer
 
     def _late(self) -> str:
         """Who has kept the loader waiting."""
@@ -318,27 +295,17 @@ class WorkersIterator:
                 text += f", indices {reprlib.repr(self._asked[self._due][1])}"
         return text
 
-    def _hear(self, w: _Worker, number: int, since: float, came: float) -> None:
-        """Read what a worker tells of a batch, and pass it on."""
-        told: list[Told] = []
-        until = time.perf_counter() + _FOLLOWS
-        with contextlib.suppress(EOFError, OSError):  # it is gone; the batch is here
-            while (heard := w.channel.take()) is channel.NOTHING:
-                left = until - time.perf_counter()
-                if left <= 0 or not connection.wait([w.channel.socket], left):
-                    break  # it stands still; what comes later is passed over
-            else:
-                told = heard
-        self._watch.phase(None, self._due, stretch("blocked", since, came))
-        for item in told:
-            self._watch.phase(w.number, number, item)
+    def _hear(self, found: Arrived, since: float) -> None:
+        """Pass on what is told of a batch."""
+        self._watch.phase(None, self._due, stretch("blocked", since, found.came))
+        for item in found.told or ():
+            self._watch.phase(found.worker.number, found.number, item)
             if item[0] == "pack":
-                self._ready[number] = item[2]
-        self._watch.phase(w.number, number, stretch("receive", came, time.perf_counter()))
+                self._ready[found.number] = item[2]
 
     def _give_up(self, patience: float = _PATIENCE) -> None:
         if self._finalizer.detach():
-            _end(self._workers, os.getpid(), patience)
+            _end(self._workers, self._inbox, os.getpid(), patience)
         self._open.clear()
         self._due = self._sent
 
@@ -392,7 +359,7 @@ class WorkersIterator:
                     self._finalizer()
                 for w in self._workers:
                     w.ask((FORGET,))
-                    w.channel.lent.clear()
+                    w.forget()
                 self._watch.passed("end", asked)
                 raise StopIteration
             if self._early and not self._loader.in_order:

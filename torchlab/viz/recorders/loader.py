@@ -24,7 +24,7 @@ from torchlab.viz.snapshots.loader import Batch, Blocked, LoaderFacts, LoaderSna
 from torchlab.viz.verdicts import Verdict
 
 MOST_INDICES = 64
-KEPT = ("start", "idle", "fetch", "collate", "pack", "send", "receive", "queued")
+KEPT = ("start", "idle", "fetch", "collate", "pack", "send", "receive", "pin", "queued")
 
 
 class LoaderRecorder(LiveRecorder):

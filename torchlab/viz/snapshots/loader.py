@@ -46,7 +46,8 @@ class Pass(TypedDict):
 class Batch(TypedDict):
     """A request and its answer.
 
-    `spans`: by phase ('start', 'idle', 'fetch', 'collate', 'pack', 'send', 'receive', 'queued');
+    `spans`: by phase ('start', 'idle', 'fetch', 'collate', 'pack', 'send', 'receive', 'pin',
+    'queued');
     `cpu`: the processor's seconds in 'fetch' and 'collate'; `slowest`: the sample that took longest
     to read, and how long. `asked`, `given`: when the loop called `next` and had the batch; `back`:
     when it went on. `pickled`: the bytes that are no tensor and so go through a pipe.

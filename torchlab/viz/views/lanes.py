@@ -50,6 +50,7 @@ TIMES = (
     ("pack", "pack"),
     ("send", "in the pipe"),
     ("receive", "receive"),
+    ("pin", "pin memory"),
     ("queued", "lay ready"),
     ("wait", "loop waited"),
     ("step", "loop's step"),

@@ -1,7 +1,7 @@
-"""Where PyTorch keeps parts of its loader that programs import all the same: `collate`."""
+"""Where PyTorch keeps parts of its loader that programs import all the same."""
 
 from __future__ import annotations
 
-from torchlab.utils.data._utils import collate
+from torchlab.utils.data._utils import collate, pin_memory
 
-__all__ = ["collate"]
+__all__ = ["collate", "pin_memory"]
