@@ -278,3 +278,45 @@ def test_what_a_function_saved_may_be_detached_in_place_afterwards():
         else:
             (g,) = torchlab.autograd.grad(y.sum(), x)
             assert g.tolist() == [18.0, 36.0]
+
+
+def test_once_differentiable_marks_nothing_where_nobody_records():
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            return g * 2
+
+    x = torchlab.ones(2, requires_grad=True)
+    for create in (False, True):
+        y = Once.apply(x)
+        seen = []
+        y.grad_fn.register_hook(lambda inputs, outputs, seen=seen: seen.append(inputs[0]))
+        grad(y, x, torchlab.ones(2, requires_grad=True), create_graph=create)
+        assert seen[0].requires_grad is create
+
+
+def test_what_was_a_leaf_gets_no_gradient_once_a_function_has_written_to_it():
+    class Write(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            x.add_(1)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g
+
+    x = torchlab.ones(2, requires_grad=True)
+    y = x * 2
+    x.requires_grad_(False)
+    z = Write.apply(x, y)
+    assert z is x
+    node = y.grad_fn.next_functions[0][0]
+    assert node.name() == "torch::autograd::AccumulateGrad"
+    assert node.variable is None

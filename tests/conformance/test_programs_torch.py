@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import torchlab
 from tests.conformance.program_steps import Step
-from tests.conformance.programs import Difference, play, shrink
+from tests.conformance.programs import Difference, Run, play, shrink
 
 torch = pytest.importorskip("torch")
 
@@ -36,3 +36,14 @@ def test_fixed_programs(part: int) -> None:
 @given(st.data())
 def test_programs_that_shrink(data: st.DataObject) -> None:
     _check(*play(torchlab, torch, lambda low, high: data.draw(st.integers(low, high))))
+
+
+@pytest.mark.parametrize("poked", [False, True])
+def test_bits_of_nan_are_nobodys(poked: bool) -> None:
+    run = Run(torchlab, torch)
+    for line in ("t1 = torch.tensor([[-1, 2], [3, 4]])", "t2 = t1.view(torch.bfloat16)"):
+        assert run.take(Step(line)) is None
+    if poked:
+        run.envs[0]["t1"][1, 0] = 7
+    difference = run.take(Step("t2.mul_(1)"))
+    assert (difference is not None) == poked

@@ -38,6 +38,48 @@ x = torch.zeros(3, requires_grad=True) * 1; v = x[:]; v.retain_grad(); quiet("x.
 x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); quiet("x.zero_()"); v.detach()
 x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); (v - torch.tensor([1, 2])).requires_grad
 """
+# Where a view on the way is one of another type, its history repeats the steps from the base.
+WAYS = """
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.real; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.real[0]; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = torch.view_as_real(x[0]); x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = torch.view_as_real(x)[0]; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj(); x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj()[0]; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x[0][1:].conj().conj(); x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj().imag; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.mH; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.real; v.unsqueeze(0).clamp_(max=1); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj()[0]; v.mul_(2); (names(v), names(x))
+x = torch.ones(2, 3, dtype=torch.complex64); v = x.real; x.mul_(torch.ones(2, 3, dtype=torch.complex64, requires_grad=True)); names(v)
+x = torch.ones((), dtype=torch.complex64, requires_grad=True); v = x.adjoint()[None]; quiet("v[0,] = v"); names(v)
+x = torch.ones(2, 2, requires_grad=True) * 1; v = torch.view_as_complex(x[:1])[0]; x.mul_(2); names(v)
+x = torch.ones(2, 3, requires_grad=True) * 1; v = x._neg_view()[0]; x.mul_(2); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj().mT.imag; x.mul_(2); (v * v).sum().backward(); names(v)
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True); v = x.conj().mT.imag; quiet("x.mul_(2j)"); (v * v).sum().backward(); x.grad
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True) * 1; v = x.conj().unbind(0)[0].conj(); x.mul_(2); v.grad_fn
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True); v = torch.view_as_real(x); quiet("v.unsqueeze_(-1)"); v.sum().backward()
+x = torch.ones(2, 3, dtype=torch.complex64, requires_grad=True); v = x.real; quiet("v.unsqueeze_(-1)"); v.sum().backward()
+x = torch.ones(2, 3, requires_grad=True); v = x[0]; quiet("v.unsqueeze_(-1)"); v.sum().backward(); x.grad
+"""
+# Who asks a view for its history, and who does not.
+ASKED = """
+x = torch.zeros(3, requires_grad=True); quiet("v = x[:]"); quiet("x.add_(1)"); v.requires_grad_(False)
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.requires_grad = True
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.output_nr
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); repr(v)
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.int()
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.double()
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); torch.zeros(1, dtype=torch.int32).copy_(v)
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.isfinite()
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.isinf()
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.isclose(v)
+x = torch.zeros(3, requires_grad=True); v = x.unbind()[0].view(-1); quiet("x.add_(1)"); v.allclose(v)
+x = torch.zeros(2, 2, dtype=torch.int64).unbind()[0].view(-1); x.copy_(torch.ones(2, requires_grad=True))
+x = torch.zeros(2, 2, dtype=torch.int64).unbind()[0].view(-1); x[None] = torch.ones((), requires_grad=True)
+x = torch.zeros(2, 2, dtype=torch.int64).unbind()[0].view(-1); x.masked_fill_(x == 0, torch.ones((), requires_grad=True))
+x = torch.zeros(2, 2, dtype=torch.int64).unbind()[0].view(-1); x.bernoulli_(torch.ones(2, requires_grad=True))
+"""
 SEVERAL = """
 x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("x.add_(1)"); a.grad_fn
 x = torch.zeros(3, requires_grad=True) * 1; a, b, c = x.unbind(); quiet("x.add_(1)"); a.requires_grad
@@ -68,6 +110,12 @@ x = torch.ones(3, requires_grad=True); y = x * x; x.data = torch.zeros(3); y.sum
 x = torch.ones(3, requires_grad=True); y = x * 1; x.data = torch.ones(3, dtype=torch.float64); y.sum().backward(); x.grad
 x = torch.ones(3, requires_grad=True); x.grad = torch.ones(3); x.data = torch.ones(5); (x * 2).sum().backward()
 x = torch.zeros(2, 3, requires_grad=True); y = (x * 3).sum(); quiet("torch.add(torch.ones(3), 1, out=x)"); y.backward()
+x = torch.ones(1, requires_grad=True); y = x.sign(); quiet("x.squeeze_()"); x.masked_select(torch.ones(2, 3) > 0).sum().backward(); x.grad
+x = torch.ones(1, requires_grad=True); y = x.sign(); quiet("x.squeeze_()"); torch.ones(3).masked_fill(torch.ones(3) > 0, x).sum().backward()
+x = torch.ones(1, requires_grad=True); y = x.sign(); quiet("x.squeeze_()"); torch.ones(3).index_copy(0, torch.tensor([0]), x).sum().backward(); x.grad
+x = torch.zeros(5, 3, 0, requires_grad=True); y = x * 2; quiet("x.transpose_(-2, 2)"); y.backward(torch.ones(5, 3, 0)); x.grad.shape
+x = torch.zeros(2, 0, requires_grad=True); y = x * 2; quiet("x.unsqueeze_(-2)"); y.backward(torch.ones(2, 0))
+x = torch.zeros(2, 0, requires_grad=True); y = x * 2; quiet("x.t_()"); quiet("x.unsqueeze_(-1)"); y.backward(torch.ones(2, 0)); x.grad.shape
 x = torch.ones(3, requires_grad=True); x.set_(torch.zeros(2))
 x = torch.ones(3, requires_grad=True) * 1; x.set_(torch.ones(2)); x
 """
@@ -143,7 +191,27 @@ x = torch.ones(3, requires_grad=True) * 1; x.conj_physical_(); x
 x = torch.ones(3, dtype=torch.complex64, requires_grad=True) * 1; x.conj_physical_(); x
 x = torch.ones(3); x.conj_physical_(); x._version
 """
+BACKWARD = """
+x = torch.ones(2, requires_grad=True); y = torch.lerp(x, torch.ones(2), 0.3).sum(); y.backward(); y.backward(); x.grad
+x = torch.ones(2, requires_grad=True); y = torch.lerp(x, torch.ones(2), torch.tensor(0.3)).sum(); y.backward(); y.backward()
+x = torch.tensor([1.0, -2.0], requires_grad=True); torch.autograd.grad(x.relu(), x, torch.ones(2), create_graph=True)[0]
+x = torch.ones(2, requires_grad=True); exec("with torch.inference_mode(): x.detach_()"); x.requires_grad
+x = torch.ones(2, requires_grad=True) * 1; v = x[:1]; exec("with torch.inference_mode(): v.detach_()"); v
+x = torch.ones(2, requires_grad=True); y = (x.tanh() * x).sum(); exec("with torch.inference_mode(): y.backward(create_graph=True)"); x.grad
+x = torch.ones(3, requires_grad=True); y = torch.unique_consecutive(x).norm(0); y.backward()
+x = torch.ones((), requires_grad=True); h = []; y = x.cumsum(0); y.grad_fn.register_hook(lambda i, o: h.append(i[0].requires_grad)); y.backward(torch.ones((), requires_grad=True)); h
+x = torch.ones(2, requires_grad=True); y = torch.nn.functional.mse_loss(x, torch.ones(2, dtype=torch.float64) * 3); y.backward(); (y.grad_fn.next_functions[0][0].name(), x.grad.tolist())
+x = torch.tensor([1.0, float("nan")], requires_grad=True); torch.maximum(x, torch.tensor([float("nan"), 1.0])).sum().backward(); x.grad
+x = torch.tensor([1.0, float("nan")], requires_grad=True); torch.minimum(torch.tensor([float("nan"), 1.0]), x).sum().backward(); x.grad
+"""
 ERRORS = """
+torch.zeros(0).index_fill(0, torch.tensor([0]), 1)
+torch.zeros(2, 0).index_fill_(1, torch.tensor([0]), 1)
+torch.zeros(3)[:0].index_fill_(0, torch.tensor([0]), 1)
+torch.zeros(3)[:0].index_fill(0, torch.tensor([0]), 1)
+torch.zeros(0, 0).index_fill_(1, torch.tensor([0]), 1)
+torch.zeros(0).index_copy_(0, torch.tensor([0]), torch.zeros(1))
+torch.ones(3).put_(torch.tensor([0]), torch.ones(2))
 torch.ones(2, dtype=torch.bool).hypot_(torch.ones(2, dtype=torch.int32))
 torch.ones(2).clamp_max_(torch.ones(2, dtype=torch.complex64))
 torch.bitwise_not(torch.ones(2), out=torch.empty(2, dtype=torch.float64))
@@ -166,7 +234,15 @@ def _outcome(lib: Any, line: str) -> Any:
         with lib.no_grad():
             exec(code, env)
 
-    env["quiet"] = quiet
+    def names(t: Any) -> list[str]:
+        """What the tensor came from, step by step."""
+        found, node = [], t.grad_fn
+        while node is not None:
+            found.append(node.name())
+            node = node.next_functions[0][0] if node.next_functions else None
+        return found
+
+    env["quiet"], env["names"] = quiet, names
     *before, last = line.split("; ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -195,7 +271,10 @@ def _lines(text: str) -> list[str]:
     return text.strip().split("\n")
 
 
-GROUPS = (BEHIND, SEVERAL, LAYOUT, LEAVES, MEMORY, OTHER_MEMORY, OVERLAPS, HISTORIES, ERRORS)
+GROUPS = (
+    BEHIND, WAYS, ASKED, SEVERAL, LAYOUT, LEAVES, MEMORY, OTHER_MEMORY, OVERLAPS, HISTORIES,
+    BACKWARD, ERRORS,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("line", [line for group in GROUPS for line in _lines(group)])

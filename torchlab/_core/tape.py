@@ -53,6 +53,7 @@ class Node:
     # Which of `next` PyTorch's node has (None: one leading nowhere); None: all. Numbers have none.
     places: tuple[int | None, ...] | None = None
     runs_on_nothing = False  # whether `apply` is called also where no gradient came
+    refuses = False  # whether `apply` raises whatever came, be it nothing
 
     def __init__(self) -> None:
         self.next = ()
@@ -156,6 +157,7 @@ class NotImplementedNode(Node):
     """The history that an operator without a formula leaves: its backward refuses."""
 
     __slots__ = ("operator",)
+    refuses = True
 
     def __init__(self, operator: str, t: Any, edges: tuple[Any, ...]) -> None:
         super().__init__()
@@ -291,12 +293,13 @@ class Reshaped:
     this gives the leaf when that one is gone, else None, which sends the engine the long way.
     """
 
-    __slots__ = ("leaf", "older", "shape", "k")
+    __slots__ = ("leaf", "older", "shape", "k", "steps")
 
-    def __init__(self, leaf: Any, older: Any, shape: Any, k: Any) -> None:
+    def __init__(self, leaf: Any, older: Any, shape: Any, k: Any, steps: Any = None) -> None:
         self.leaf = weakref.ref(leaf)
         self.older = None if older is None else weakref.ref(older, self._older_died)
         self.shape, self.k = shape, k
+        self.steps = steps  # PyTorch's strides of the leaf as it is now, where the leaf lacks them
 
     def __call__(self) -> Any:
         if self.older is None or self.older() is not None:
@@ -307,33 +310,43 @@ class Reshaped:
         leaf = self.leaf()
         if leaf is not None and type(leaf._e) is AccumulateGrad and leaf._e.leaf is self:
             if references_of_edge(leaf) > ALONE:  # graphs of its time end in the new node, too
-                _succeed(leaf, leaf._e, self.shape, self.k)
+                _succeed(leaf, leaf._e, self.shape, self.k, self.steps)
 
 
-def _succeed(t: Any, node: AccumulateGrad, shape: Any, k: Any) -> None:
+def _succeed(t: Any, node: AccumulateGrad, shape: Any, k: Any, steps: Any = None) -> None:
     new = AccumulateGrad(t)
     new._hooks = node._hooks if node._hooks is None else hooks_of(node)
-    new.leaf = Reshaped(t, node, shape, k)
-    node.leaf = Reshaped(t, None, shape, k)
+    new.leaf = Reshaped(t, node, shape, k, steps)
+    node.leaf = Reshaped(t, None, shape, k, steps)
     if t._e is node:
         t._e = new
     else:
         park(t, new)
 
 
-def leaf_changed(t: Any, shape: Any, k: Any, anew: bool = False) -> None:
+def leaf_changed(t: Any, shape: Any, k: Any, anew: bool = False, steps: Any = None) -> None:
     """Tell the node of a leaf, if it has one, that the leaf had this shape and kind until now.
     `anew`: it gets a node that knows nothing of the older one, as PyTorch's `set_` gives it, and
-    `.data=` where the type or the device is another."""
+    `.data=` where the type or the device is another. `steps`: see Reshaped."""
     anew = anew or t._k.dtype is not k.dtype or t._k.device is not k.device
     if t._a.shape == shape and t._k.c is k.c and not anew or t._e is NOWHERE:
         return
     parked = _parked.get(id(t)) if _parked else None
     node = t._e if parked is None else parked[1]
-    if type(node) is AccumulateGrad and (anew or node_of_leaf(node) is node):
-        _succeed(t, node, shape, k)
+    if type(node) is not AccumulateGrad:
+        return
+    if anew or node_of_leaf(node) is node:
+        _succeed(t, node, shape, k, steps)
         if anew and t._e is not None:
             t._e.leaf = LeafRef(t)
+    elif type(node.leaf) is Reshaped:
+        node.leaf.steps = steps
+
+
+def steps_of_leaf(t: Any) -> Any:
+    """PyTorch's strides of a leaf whose array lacks them: see Reshaped; or None."""
+    e = t._e
+    return e.leaf.steps if type(e) is AccumulateGrad and type(e.leaf) is Reshaped else None
 
 
 def node_of_leaf(e: AccumulateGrad) -> AccumulateGrad:
@@ -354,6 +367,14 @@ def park(leaf: Any, node: AccumulateGrad) -> None:
     """Keep the node (and its hooks) of a leaf that wants no gradients any more."""
     at = id(leaf)
     _parked[at] = (weakref.ref(leaf, lambda r, nodes=_parked: nodes.pop(at, None)), node)
+
+
+def transplanted(leaf: Any) -> None:
+    """What was a leaf has the history of a Function that wrote to it: of graphs that ended in it,
+    nobody gets a gradient any more."""
+    found = _parked.pop(id(leaf), None) if _parked else None
+    if found is not None:
+        found[1].leaf = lambda: None
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
@@ -620,14 +641,21 @@ def wants_changed(s: Storage) -> None:
 
 
 # What a view's `_v` is: the base alone, if the view was made by a recorded operator (or one that
-# had nothing to record) at version 0; else (base, how it was made, at which version). A plain
-# tuple: it takes a fifth of the time of an object.
+# had nothing to record) at version 0; else (base, how it was made, at which version, way). The way
+# is None where geometry tells all: Note [The way of a view] in ops._view_histories. A plain tuple:
+# it takes a fifth of the time of an object.
 ViewMeta = tuple
 
 
 def base_of(t: Any) -> Any:
     v = t._v
     return v[0] if type(v) is ViewMeta else v
+
+
+def way_of(t: Any) -> Any:
+    """A view's way from its base: see ViewMeta."""
+    v = t._v
+    return v[3] if type(v) is ViewMeta else None
 
 
 def wants_grad(t: Any) -> bool:
@@ -677,7 +705,7 @@ def edge_asked(t: Any) -> Any:
 
 def _view_edge(t: Any, unrecorded: Any) -> Any:
     s, e, v = t._s, t._e, t._v
-    base, creation, version = v if type(v) is ViewMeta else (v, NORMAL, 0)
+    base, creation, version, way = v if type(v) is ViewMeta else (v, NORMAL, 0, None)
     wanted = base._e is not None
     if type(e) is AccumulateGrad and not wanted:
         if e.leaf is nobody:
@@ -690,17 +718,10 @@ def _view_edge(t: Any, unrecorded: Any) -> Any:
             if unrecorded:
                 return e
             raise RuntimeError(forbidden_write(maker_of(t), creation, True))
-        node = _VIEWS_OF_ANOTHER_TYPE.get(_other_type(t, base), AsStridedBackward0)()
-        node.next = (base._e,)
-        node.geometry = geometry(t)
-        node.base = (base._a.shape, geometry(base), base._k)
-        node.shape = t._a.shape
-        node.k = t._k
-        if t._exotic or base._exotic:  # Note [Pending tensors] in ops._bits
-            node = rebuilt[0](t, node)
+        node = remade[0](t, base, way)
         move_retained(t, node)
         t._e = node
-        t._v = (base, creation, s.version)
+        t._v = (base, creation, s.version, way)
     elif e is None:  # its base began to want gradients after the view was made
         t._e = NOWHERE
     return t._e
@@ -712,7 +733,7 @@ def mark_view(s: Storage) -> None:
     s.saved = s.version
 
 
-rebuilt: list[Any] = []  # torchlab._core.ops._bits puts its function here
+remade: list[Any] = []  # torchlab._core.ops._view_histories puts its function here
 
 
 def maker_of(t: Any) -> tuple[str, int] | None:
@@ -739,42 +760,6 @@ def relocate(t: Any, array: Any) -> None:
         t._a.memory = array
     else:
         t._a = array
-
-
-class AsStridedBackward0(Node):
-    """The gradient of a view, told by geometry: scatter into the base's layout."""
-
-    __slots__ = ("geometry", "base")
-
-    def apply(self, g: Any) -> Any:
-        return (as_strided_backward(g, self.geometry, self.base),)
-
-
-def as_strided_backward(g: Any, geometry: Any, base: Any) -> Any:
-    """Filled in by `torchlab._core.ops.view`: needs operators."""
-    return _as_strided_backward[0](g, geometry, base)
-
-
-_as_strided_backward: list[Any] = []
-
-
-# PyTorch makes views of another type anew by the function that made them, not by geometry.
-_VIEWS_OF_ANOTHER_TYPE = {
-    name: type(f"{name}Backward0", (AsStridedBackward0,), {"__slots__": ()})
-    for name in ("ViewAsReal", "ViewAsComplex")
-}
-
-
-def _other_type(t: Any, base: Any) -> str | None:
-    a, b = t._k.dtype.is_complex, base._k.dtype.is_complex
-    if a is b:
-        return None
-    name = type(t._e).__name__.removesuffix("Backward0")
-    if name in _VIEWS_OF_ANOTHER_TYPE:  # (its base may be the base of what it was made from)
-        return name
-    if b and t._a.shape == (*base._a.shape, 2):
-        return "ViewAsReal"
-    return "ViewAsComplex" if a and (*t._a.shape, 2) == base._a.shape else None
 
 
 class CopySlices(Node):

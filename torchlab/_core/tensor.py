@@ -238,11 +238,14 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        e = self._e
+        if value and e is not None and type(e) is not AccumulateGrad:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for (or stop) gradients with respect to this leaf; returns the tensor."""
-        e = self._e if requires_grad else edge_asked(self)
+        e = self._e
         if requires_grad:
             if e is None or type(e) is AccumulateGrad and e.leaf is nobody:
                 if not self._k.differentiable:
@@ -287,7 +290,7 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        e = edge_asked(self)
+        e = self._e
         return e.nr if type(e) is Out else 0
 
     @property

@@ -25,9 +25,11 @@ from torchlab._core.memory.storage import Storage, exchanged
 from torchlab._core.printing import format_tensor
 from torchlab._core.tape import (
     DETACHED,
+    TLS,
     AccumulateGrad,
     LeafRef,
     Out,
+    edge_asked,
     edge_of,
     geometry,
     leaf_changed,
@@ -45,10 +47,13 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         (self,)
     ):
         return type(self).__torch_function__(Tensor.__repr__, (type(self),), (self,), {})
-    e = edge_of(self)
-    grad_fn = None
-    if e is not None and type(e) is not AccumulateGrad:
-        grad_fn = (e.node if type(e) is Out else e).name().rsplit("::", 1)[-1]
+    try:
+        e = edge_asked(self)
+        grad_fn = None
+        if e is not None and type(e) is not AccumulateGrad:
+            grad_fn = (e.node if type(e) is Out else e).name().rsplit("::", 1)[-1]
+    except RuntimeError:  # a view that may not be used
+        e, grad_fn = self._e, "Invalid"
     meta = self._k.device.type == "meta"
     array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
     named = type(self) not in (Tensor, Parameter) and not self._level
@@ -354,7 +359,10 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 def _detach_(self: Tensor) -> Tensor:
-    """Cut the tensor off its history in place; RuntimeError for views."""
+    """Cut the tensor off its history in place; RuntimeError for views. Nothing in inference
+    mode."""
+    if TLS.inference:
+        return self
     if self._v is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead, which leaves the view as it is."

@@ -41,6 +41,7 @@ from torchlab.autograd.sums import (
     deliver,
     deliver_told,
     fit,
+    fit_revived,
     fitted,
     fresh_grad,
 )
@@ -104,7 +105,8 @@ def run(
     telling = bool(TLS.dispatch_modes)
     bring = deliver_told if telling else deliver
     starts = [e.node if type(e) is Out else e for e, _ in roots]
-    was, task, all_leaves, executes = TLS.grad, TLS.graph_task, TLS.all_leaves, TLS.executes
+    was = TLS.inference_grad if TLS.inference else TLS.grad
+    task, all_leaves, executes = TLS.graph_task, TLS.all_leaves, TLS.executes
     TLS.executes = _asked(roots, work, live, accumulating)
     number = TLS.graph_task = next_task()
     TLS.all_leaves = all_leaves and inputs is None
@@ -262,7 +264,8 @@ def _applied(node: Node, g: Any) -> tuple[Any, ...]:
                 saved = getattr(node, slot)
                 if saved is not None:
                     unpack(saved, node)
-            return (None,) * len(node.next)
+            if not node.refuses or all(e is None for e in node.next):
+                return (None,) * len(node.next)
         g = [None] * len(node._outs)
     results = node.apply(tuple(g) if many else g)
     return results if type(results) is tuple else (results,)
@@ -367,6 +370,8 @@ def run_plain(root: Any, g: Any, keep: bool | None) -> None:
                                         if to._hooks is None and leaf._g is None:
                                             leaf._g = _first_grad(leaf, r, getrefcount(r) <= 3)
                                             continue
+                            elif leaf is None:
+                                r = fit_revived(r, to, node)
                         else:
                             if r._k is not to.k or r._a.shape != to.shape or type(r) is not Tensor:
                                 r = fit(r, to.shape, to.k, to, node)
@@ -537,7 +542,9 @@ def _needed(
 
 
 def _set_grad(on: bool) -> None:
-    if TLS.grad != on:
+    if TLS.inference:  # which never records: see grad_mode
+        TLS.inference_grad = on
+    elif TLS.grad != on:
         TLS.grad = on
         if on:
             NOGRAD.pop()

@@ -34,7 +34,9 @@ from torchlab._core.tape import (
     save,
     save_output,
     storage_of,
+    transplanted,
     unpack,
+    way_of,
 )
 from torchlab._core.tensor import Tensor
 from torchlab.autograd.anomaly import remember
@@ -350,7 +352,7 @@ def _output(ctx: FunctionNode, o: Any, inputs: list[Tensor], recording: bool, cr
             return aten.detach(o)
         return viewing.alias(o, creation if recording else viewing.unrecorded())
     if recording and o._v is not None and any(base_of(o) is _root(x) for x in inputs):
-        o._v = (base_of(o), creation, storage_of(o).version)
+        o._v = (base_of(o), creation, storage_of(o).version, way_of(o))
     return o
 
 
@@ -380,6 +382,7 @@ def _attach(ctx: FunctionNode, results: list[Any], outputs: Any, edges: list[Any
             writes.rebase_history(r, _Written(ctx, r))
         else:
             r._g = None
+            transplanted(r)
             storage_of(r).stale = True
             move_retained(r, ctx, nr)
             r._e = Out(ctx, nr)
@@ -431,7 +434,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with set_grad_enabled(False):
             result = fn(ctx, *grads)
-        if not any(isinstance(g, Tensor) and g._e is not None for g in grads):
+        wanted = any(isinstance(g, Tensor) and g._e is not None for g in grads)
+        if not wanted or NOGRAD and not TLS.grad:
             return result
         many = isinstance(result, tuple)
         parts = result if many else (result,)

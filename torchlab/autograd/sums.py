@@ -20,7 +20,7 @@ from torchlab._core.dispatch.writes import wrote
 from torchlab._core.forks import free_at_fork
 from torchlab._core.kind import Kind
 from torchlab._core.ops.backward import sum_to_shape
-from torchlab._core.tape import TLS, AccumulateGrad, LeafRef, Node, Out, Reshaped
+from torchlab._core.tape import TLS, AccumulateGrad, LeafRef, Node, Out, Reshaped, steps_of_leaf
 from torchlab._core.tensor import Tensor, strides_of
 from torchlab.autograd import node_hooks, told
 
@@ -44,7 +44,7 @@ class Work:
         self.owned: Any = False
 
 
-def fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None, index: int = 0) -> Tensor:
+def fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None, index: int = -1) -> Tensor:
     """Check a gradient against what it belongs to: sum broadcast dimensions, convert the type."""
     if not isinstance(g, Tensor):
         raise TypeError(
@@ -56,8 +56,8 @@ def fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None, index: int
         else:
             by = f"Function {source.name()} returned an" if source is not None else "got an"
             raise RuntimeError(
-                f"{by} invalid gradient at index {index} - got {list(g._a.shape)} but expected"
-                f" shape compatible with {list(shape)}"
+                f"{by} invalid gradient at index {_place(source, node, index)} - got"
+                f" {list(g._a.shape)} but expected shape compatible with {list(shape)}"
             )
     gk = g._k
     if gk.dtype is not k.dtype:
@@ -69,14 +69,28 @@ def fit(g: Any, shape: Any, k: Kind, node: Node, source: Node | None, index: int
         if g._a.ndim:
             raise RuntimeError(
                 f"Function {source.name() if source else ''} returned an invalid gradient at index"
-                f" {index} - expected device {k.device} but got {gk.device}"
+                f" {_place(source, node, index)} - expected device {k.device} but got {gk.device}"
             )
         g = aten.to(g, k.device)
     return g
 
 
+def _place(source: Node | None, node: Node, index: int) -> int:
+    """Which of the gradients that `source` gave is the one for `node`, where nobody said it."""
+    if index >= 0 or source is None:
+        return max(index, 0)
+    goals = [e.node if type(e) is Out else e for e in source.next]
+    return next((i for i, goal in enumerate(goals) if goal is node), 0)
+
+
 def _expandable(small: Any, big: Any) -> bool:
     return all(a == b or a == 1 for a, b in zip(small[::-1], big[::-1], strict=False))
+
+
+def fit_revived(g: Any, to: AccumulateGrad, source: Node) -> Any:
+    """As `fit`, for a leaf that is gone or has changed: Note [Leaves that changed] in tape."""
+    leaf = to.revived()
+    return g if leaf is None else fit(g, *to.expects(leaf), to, source)
 
 
 def fitted(node: Node, results: Any, live: Any = None) -> list[Any]:
@@ -243,7 +257,7 @@ def _for_changed(leaf: Tensor, g: Tensor) -> Any:
     """The first gradient of a leaf that has another shape or type now. A dense leaf: g if its
     strides are the leaf's, else a copy of the leaf's shape (RuntimeError where that cannot be).
     Another leaf: g in row-major order."""
-    steps = strides_of(leaf)
+    steps = steps_of_leaf(leaf) or strides_of(leaf)
     if not layout.is_non_overlapping_and_dense(leaf._a.shape, steps):
         return aten.detach(aten.contiguous(g))
     mine = zip(g._a.shape, strides_of(g), (*steps, *(None,) * g._a.ndim), strict=False)

@@ -186,9 +186,9 @@ def _link_views(parent: Tensor, result: Any) -> None:
         if many:
             base = v[0] if type(v) is ViewMeta else v
             recording = not NOGRAD or TLS.grad
-            r._v = (base, MULTI_OUTPUT if recording else unrecorded(), s.version)
+            r._v = (base, MULTI_OUTPUT if recording else unrecorded(), s.version, None)
         else:
-            r._v = view_meta(v, s)
+            r._v = view_meta(v, s, r)
         mark_view(s)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.memory.storage import Storage
 from torchlab._core.refusals import INFERENCE, MULTI_OUTPUT, NO_GRAD, NORMAL
-from torchlab._core.tape import NOGRAD, NOWHERE, TLS, ViewMeta, base_of, mark_view
+from torchlab._core.tape import NOGRAD, NOWHERE, TLS, ViewMeta, base_of, geometry, mark_view
 from torchlab._core.tensor import Tensor
 
 _new = object.__new__
@@ -28,21 +28,25 @@ def view_outputs(t: Tensor, arrays: Any, s: Storage) -> list[Tensor]:
         r._a = a
         r._k = k.c if a.flags.c_contiguous else k.v
         r._s = s
-        r._v = (base_tensor, creation, s.version)
+        r._v = (base_tensor, creation, s.version, None)
         r._e = r._g = None
         out.append(r)
     return out
 
 
-def view_meta(parent: Any, s: Storage) -> Any:
-    """The `_v` of a view of `parent` (a base tensor or its ViewMeta): how that was made is
+def view_meta(parent: Any, s: Storage, r: Tensor) -> Any:
+    """The `_v` of `r`, a view of `parent` (a base tensor or its ViewMeta): how that was made is
     inherited by what is recorded."""
-    creation = NORMAL
+    creation, way = NORMAL, None
     if type(parent) is ViewMeta:
-        parent, creation, _ = parent
+        parent, creation, _, way = parent
+        if way is not None:  # Note [The way of a view] in ops._view_histories
+            way = (way, geometry(r))
     if NOGRAD and not TLS.grad:
         creation = unrecorded()
-    return parent if creation == NORMAL and not s.version else (parent, creation, s.version)
+    if creation == NORMAL and way is None and not s.version:
+        return parent
+    return (parent, creation, s.version, way)
 
 
 def unrecorded() -> int:
@@ -80,10 +84,12 @@ def alias(t: Tensor, creation: int = NORMAL) -> Tensor:
     s = t._s
     if s is None:
         s = t._s = Storage(t._a)
-    r = _new(Tensor)
+    r = _new(type(t) if t._exotic else Tensor)
     r._a, r._k, r._s = t._a, t._k, s
     v = t._v
-    b = t if v is None else v[0] if type(v) is ViewMeta else v
-    r._v = (b, creation, s.version) if creation != NORMAL or s.version else b
+    b, _, _, way = v if type(v) is ViewMeta else (t if v is None else v, NORMAL, 0, None)
+    plain = creation == NORMAL and way is None and not s.version
+    way = None if way is None else (way, geometry(r))
+    r._v = b if plain else (b, creation, s.version, way)
     r._e = r._g = None
     return r

@@ -39,6 +39,7 @@ from torchlab._core.tape import (
     move_retained,
     note_write,
     wants_grad,
+    way_of,
 )
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -56,7 +57,7 @@ def prepare_write(op: Any, t: Any, others: Any) -> bool:
             " You can make a clone to get a normal tensor before doing inplace update."
         )
     if grad and not _without_derivative(op):
-        check_tape(t, others, getattr(op, "promote", "") == "bool")
+        check_tape(t, others)
     return grad
 
 
@@ -65,7 +66,7 @@ def _without_derivative(op: Any) -> bool:
     return getattr(op, "promote", "") == "bool" and not op.write_vjp
 
 
-def check_tape(t: Tensor, others: Any, any_type: bool = False) -> None:
+def check_tape(t: Tensor, others: Any) -> None:
     """Leaves, views of leaves, and views made where writing cannot be recorded."""
     v = t._v
     if v is None:
@@ -73,10 +74,7 @@ def check_tape(t: Tensor, others: Any, any_type: bool = False) -> None:
             raise RuntimeError(_leaf_text)
         return
     wants = wants_grad(t)
-    if not wants and not (
-        (t._k.differentiable or any_type)
-        and any(isinstance(x, Tensor) and wants_grad(x) for x in others)
-    ):
+    if not wants and not any(isinstance(x, Tensor) and wants_grad(x) for x in others):
         return
     if type(v) is ViewMeta and v[1] != NORMAL:
         raise RuntimeError(forbidden_write(maker_of(t), v[1], False))
@@ -120,7 +118,8 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
         )
     for x in inputs:
         if isinstance(x, Tensor) and x is not t and x._a.size and same_memory(x._s, t._s):
-            if not (t._exotic or x._exotic) and partly_overlaps(t, x, exact_ok):
+            plain = not (t._exotic or x._exotic) or op.name == "copy" and _has_cells(t, x)
+            if plain and partly_overlaps(t, x, exact_ok):
                 raise RuntimeError(
                     f"{op.name}: unsupported operation: some elements of the input tensor and the"
                     " written-to tensor refer to a single memory location. Please clone() the"
@@ -128,16 +127,21 @@ def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> N
                 )
 
 
+def _has_cells(*tensors: Tensor) -> bool:
+    """Whether all lie in memory, be it with a pending conjugation; Note [Pending tensors] in
+    ops._bits."""
+    return all(not t._exotic or hasattr(t._a, "memory") for t in tensors)
+
+
 def same_memory(a: Storage | None, b: Storage | None) -> bool:
     return a is not None and (a is b or b is not None and origin_of(a) is origin_of(b))
 
 
 def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
+    """Whether two tensors in one storage share some cells, or all of them in another order. Types
+    and shapes do not count, as in PyTorch: the whole memory read as another type is the same."""
     shape, strides, offset = geometry(t)
     other_shape, other_strides, other_offset = geometry(x)
-    if shape == other_shape and offset == other_offset:
-        if strides == other_strides or t._a.size == 1:  # (NumPy does not keep the steps of one)
-            return not exact_ok
     if not (t._k.contiguous and x._k.contiguous) and not _dense_pair(
         shape, strides, other_shape, other_strides
     ):
@@ -145,6 +149,8 @@ def partly_overlaps(t: Tensor, x: Tensor, exact_ok: bool) -> bool:
     size, other_size = t._k.itemsize, x._k.itemsize
     low, high = offset * size, (offset + t._a.size) * size
     other_low, other_high = other_offset * other_size, (other_offset + x._a.size) * other_size
+    if low == other_low and high == other_high:
+        return strides != other_strides or not exact_ok
     return low < other_high and other_low < high
 
 
@@ -325,7 +331,7 @@ def rebase_history(t: Tensor, node: Any) -> None:
     move_retained(b, c)
     b._e = c
     s.stale = True
-    t._v = (b, NORMAL, -1)  # its edge is made anew, from the base's
+    t._v = (b, NORMAL, -1, way_of(t))  # its edge is made anew, from the base's
     edge_of(t)
 
 
@@ -393,7 +399,7 @@ exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functi
 # The result of these goes into an `out` of its very type only.
 _UNCONVERTED = frozenset(
     "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical"
-    " nan_to_num clamp clamp_min clamp_max _clamp_low _clamp_high".split()
+    " nan_to_num where clamp clamp_min clamp_max _clamp_low _clamp_high".split()
 )
 _TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))
 exotic_out: list[Any] = []
@@ -416,6 +422,8 @@ def elementwise_out(op: Any, operands: Any, values: Any, out: Any) -> Any:
         exact = isinstance(weight, Tensor) and weight._a.ndim > 0
     else:
         exact = op.name in _UNCONVERTED
+        if "clamp" in op.name and isinstance(operands[1], Tensor):
+            exact = False
     if tensors[0]._k.dtype.is_complex:  # these look at that first
         if op.name == "abs":
             exact = False

@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from torchlab._core import layout, tape
+from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import device
 from torchlab._core.dispatch import compute, exotic, viewing, writes
@@ -38,6 +38,7 @@ from torchlab._core.dtype import dtype as dtype_class
 from torchlab._core.formats import contiguous_format, preserve_format
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
+from torchlab._core.ops._view_histories import changed
 from torchlab._core.ops.kernels import negative
 from torchlab._core.tape import NOGRAD, TLS, Node, ViewMeta, base_of, edge_of, storage_of
 from torchlab._core.tensor import Tensor, strides_of
@@ -255,10 +256,6 @@ def _conjugated(g: Any) -> Any:
     return (aten._conj_physical(g) if g._k.dtype.is_complex else g,)
 
 
-def _negated(g: Any) -> Any:
-    return (aten.neg(g),)
-
-
 def relative(t: Tensor) -> tuple[bool, bool]:
     """(conj, neg): whether a view has these bits and its base has not, or the other way round."""
     b = base_of(t)
@@ -271,22 +268,6 @@ def through(t: Tensor, node: Any) -> Any:
     return Turned(node, conj, neg) if conj or neg else node
 
 
-def rebuilt(t: Tensor, node: Any) -> Any:
-    """The history of the view t from `node`, the history of its memory as its base sees it."""
-    conj, neg = relative(t)
-    for wanted, name, turn in (
-        (neg, "NegViewBackward0", _negated),
-        (conj, "ConjBackward0", _conjugated),
-    ):
-        if wanted:
-            step: Any = exotic.node_class(name)()
-            step.next, step.backward, step.saved = (node,), turn, []
-            step.shape, step.k = t._a.shape, t._k
-            node = step
-    return node
-
-
-tape.rebuilt.append(rebuilt)
 writes.exotic_through.append(through)
 
 
@@ -361,11 +342,11 @@ def viewed(op: Any, x: Any, rest: Any) -> Any:
     if x._s is None:
         x._s = b._s
     many = type(r) in (list, tuple)
-    made = [_based(pending(y, x._a.conj, x._a.neg), b, x) for y in (r if many else (r,))]
+    made = [based(pending(y, x._a.conj, x._a.neg), b, x) for y in (r if many else (r,))]
     return type(r)(made) if many else made[0]
 
 
-def _based(r: Any, b: Tensor, x: Tensor) -> Any:
+def based(r: Any, b: Tensor, x: Tensor) -> Any:
     """A pending tensor that is no view is the base of its views."""
     v = r._v
     if v is b:
@@ -462,13 +443,14 @@ def refuse_array(x: Any) -> NoReturn:
 def flipped(x: Any, *, conj: bool = False, neg: bool = False) -> Any:
     """A view of the whole tensor with a bit flipped, without history."""
     has = (x._a.conj, x._a.neg) if type(x) is Pending else (False, False)
-    t = viewing.alias(x)
-    if NOGRAD or type(t._v) is ViewMeta:
-        t._v = viewing.view_meta(t._v if x._v is None else x._v, t._s)
-    if NOGRAD and not TLS.grad:
-        viewing.view_leaf(t)
+    t = _new(Tensor)
+    t._a, t._k, t._s, t._e, t._g = x._a, x._k, storage_of(x), None, None
     if type(x) is Pending:
         b = x._a
         k = aten_kind(x)
         t._a, t._k = b.memory, k if b.contiguous else k.v
+    t._v = viewing.view_meta(x if x._v is None else x._v, t._s, t)
+    changed(x, t, "conj" if conj else "neg")
+    if NOGRAD and not TLS.grad:
+        viewing.view_leaf(t)
     return pending(t, has[0] != conj, has[1] != neg)

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._kinds import FLOATS, need
-from torchlab._core.tape import TLS
+from torchlab._core.tape import TLS, edge_of
 
 
 def is_number(t: Any) -> bool:
@@ -26,9 +26,17 @@ def together(kernel: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Both in the type that they promote to. NotImplementedError if that is integral."""
     if differ(a, b):
         wide = aten.result_type(a, b)
-        a, b = aten.to(a, wide), aten.to(b, wide)
+        a, b = _widened(a, wide), _widened(b, wide)
     need(FLOATS, kernel, a._a)
     return a, b
+
+
+def _widened(x: Any, dtype: Any) -> Any:
+    """x in another type, with its own history: PyTorch's kernels convert what they read."""
+    r = aten.to(x, dtype)
+    if r is not x and r._e is not None:
+        r._e = edge_of(x)
+    return r
 
 
 def refuse(kernel: str, t: Any) -> None:

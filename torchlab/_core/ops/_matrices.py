@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.lazy import lazy
 from torchlab._core.ops import _lapack
 from torchlab._core.ops._reduce import is_float, scalar_name
+from torchlab._core.ops.kernels import number
 
 lapack = lazy("scipy.linalg.lapack")
 
@@ -21,6 +23,25 @@ def check_float(name: str, a: Any) -> None:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(a)}"
         )
+
+
+def without_terms(
+    name: str, xp: Any, c: Any, shape: Any, dtype: np.dtype, beta: Any, empty: bool = True
+) -> Any:
+    """beta · c beside a product of no terms, whose factor is not looked at; nor is beta where the
+    result is `empty`."""
+    r = xp.zeros(shape, dtype)
+    if empty or beta == 0:
+        return r
+    own = dt.from_numpy(dtype)
+    result = dt.combine(own, None, dt.of_scalar(beta))
+    if not dt.can_cast(result, own):
+        raise RuntimeError(
+            f"{name}: result type {result.scalar_name} can't be cast to the desired output type"
+            f" {own.scalar_name}"
+        )
+    r[...] = c
+    return r if beta == 1 else (r * number(beta, dtype)).astype(dtype, copy=False)
 
 
 def fresh_strides(a: Any) -> Any:

@@ -7,8 +7,23 @@ from typing import Any
 import numpy as np
 
 from torchlab._core.ops._places import add_at
+from torchlab._core.ops._reduce import FLOAT32, is_half
 
 REDUCES = ("sum", "prod", "mean", "amax", "amin")
+
+
+def half_in_float32(kernel: Any) -> Any:
+    """The kernel, computing in float32 where self and source are of one 16-bit type: those of two
+    types must reach it as they are, to be refused."""
+
+    def run(xp: Any, a: Any, dim: int, index: Any, source: Any, *rest: Any) -> Any:
+        if not is_half(a.dtype) or source.dtype != a.dtype:
+            return kernel(xp, a, dim, index, source, *rest)
+        wide = (a.astype(FLOAT32), dim, index, source.astype(FLOAT32))
+        return kernel(xp, *wide, *rest).astype(a.dtype)
+
+    run.__doc__ = kernel.__doc__
+    return run
 
 
 def _identity(reduce: str, dtype: np.dtype) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 
 from torchlab._core import layout
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.tape import CopySlices, _as_strided_backward, _copy_slices
+from torchlab._core.ops._view_histories import in_pairs
+from torchlab._core.tape import CopySlices, _copy_slices
 from torchlab._core.tensor import Tensor
 
 
@@ -37,10 +38,10 @@ def masked(g: Any, mask: Any) -> Any:
 
 
 @vjp_helper
-def extreme_backward(g: Any, better: Any, equal: Any) -> Any:
-    """g to the winner, half of it to each on ties."""
-    half = aten.where(equal, g / 2, 0) if isinstance(equal, Tensor) else 0
-    return aten.where(better, g, half)
+def extreme_backward(g: Any, worse: Any, equal: Any) -> Any:
+    """g to the winner (to both if one is NaN), half of it to each on ties."""
+    half = aten.where(equal, g / 2, g) if isinstance(equal, Tensor) else g
+    return aten.where(worse, 0, half)
 
 
 @vjp_helper
@@ -118,31 +119,6 @@ def cast_back(g: Any, dtype: Any, device: Any) -> Any:
 
 
 # ---- views --------------------------------------------------------------------------------------
-
-
-def in_pairs(geometry: Any) -> Any:
-    """The geometry of a complex tensor as that of its (real, imaginary) parts."""
-    shape, strides, offset = geometry
-    return (*shape, 2), (*(2 * x for x in strides), 1), 2 * offset
-
-
-def strided_backward(g: Tensor, geometry: Any, base: Any) -> Tensor:
-    """The gradient of a base from that of a view told by geometry. A real view of a complex base,
-    or the other way round, is one of real numbers."""
-    shape, base_geometry, k = base
-    if k.dtype.is_complex != g._k.dtype.is_complex:
-        if k.dtype.is_complex:
-            pairs = in_pairs(base_geometry)
-            return aten.view_as_complex(strided_backward(g, geometry, (pairs[0], pairs, g._k)))
-        pairs = aten.view_as_real(aten.resolve_conj(g))
-        return strided_backward(pairs, in_pairs(geometry), base)
-    _, base_strides, base_offset = base_geometry
-    size, strides, offset = geometry
-    r = aten.as_strided_backward(g, tuple(shape), base_strides, base_offset, size, strides, offset)
-    return aten.view(r, r._a.shape)  # type: ignore[no-any-return]  # PyTorch's is a view of cells
-
-
-_as_strided_backward.append(strided_backward)
 
 
 def copy_slices(node: Any, g: Tensor) -> Any:

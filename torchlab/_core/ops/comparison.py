@@ -11,6 +11,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.tape import edge_of
 from torchlab._core.tensor import Tensor
 
 
@@ -27,6 +28,7 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    before = self, other
     self, other = aten.detach(self), aten.detach(other)
     close = self == other
     inexact = self._k.differentiable
@@ -34,6 +36,8 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
         close = close | (aten.isnan(self) & aten.isnan(other))
     if rtol == 0 and atol == 0:
         return close
+    for x in before:
+        edge_of(x)  # a view that may not be used is refused: PyTorch records the distances
     if not inexact:
         self, other = (aten.to(x, dtype=dt.get_default_dtype()) for x in (self, other))
     allowed = aten.abs(other * rtol) + atol
@@ -46,6 +50,11 @@ def allclose(
     self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close in the sense of `isclose`."""
+    for x in (self, other):
+        if isinstance(x, Tensor) and x._s is not None and x._s.stale:
+            # PyTorch records nothing here, so it refuses no view either.
+            self, other = aten.detach(self), aten.detach(other)
+            break
     return bool(aten.all(isclose.function(self, other, rtol, atol, equal_nan)).item())
 
 

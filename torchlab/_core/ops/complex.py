@@ -18,8 +18,9 @@ from torchlab._core.dispatch.exotic import exotic, record
 from torchlab._core.dispatch.op import composite, face, op, unary, view
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.kind import kind
-from torchlab._core.ops._bits import KEY, Pending, bare, flipped, pending, resolved
+from torchlab._core.ops._bits import KEY, Pending, bare, based, flipped, pending, resolved
 from torchlab._core.ops._places import elements
+from torchlab._core.ops._view_histories import changed
 from torchlab._core.ops.kernels import into
 from torchlab._core.tape import TLS, edge_of, geometry
 
@@ -167,7 +168,8 @@ def _part(self: Any, which: int) -> Any:
     """A part of a complex tensor as a view: as PyTorch makes it where one could see how, else in
     one step."""
     if type(self) is not Pending and (edge_of(self) is None or TLS.dispatch_modes):
-        return _retyped((_imag if which else _real).call(self), self._k.dtype.to_real())
+        r = _retyped((_imag if which else _real).call(self), self._k.dtype.to_real())
+        return changed(self, r, "view_as_real", geometry(r))
     turned = self.is_conj()
     pairs = view_as_real.body(_conj.call(self) if turned else self)
     return aten.select(_neg_view.call(pairs) if turned and which else pairs, -1, which)
@@ -337,7 +339,8 @@ def _negatives_kept(self: Any, call: Any) -> Any:
     """A view of what lies in memory, with the negative bit of `self`."""
     if type(self) is not Pending:
         return call(self)
-    return pending(call(bare(self)), False, self.is_neg())
+    b = bare(self)
+    return based(pending(call(b), False, self.is_neg()), b, self)
 
 
 @face("view_as_real", method=False)
@@ -352,7 +355,8 @@ def view_as_real(self: Any) -> Any:
             " the resulting tensor will NOT alias the original."
         )
     dtype = self._k.dtype.to_real()
-    return _negatives_kept(self, lambda t: _retyped(_view_as_real.call(t), dtype))
+    r = _negatives_kept(self, lambda t: _retyped(_view_as_real.call(t), dtype))
+    return changed(self, r, "view_as_real")
 
 
 @face("view_as_complex", method=False, autocast="float32:cpu")
@@ -375,4 +379,5 @@ def view_as_complex(self: Any) -> Any:
             " contiguous() first"
         )
     dtype = self._k.dtype.to_complex()
-    return _negatives_kept(self, lambda t: _retyped(_view_as_complex.call(t), dtype))
+    r = _negatives_kept(self, lambda t: _retyped(_view_as_complex.call(t), dtype))
+    return changed(self, r, "view_as_complex")

@@ -24,7 +24,10 @@ def _method(name: str) -> Any:
 
 def _text(self: Any) -> str:
     r = computed(self)
-    r._e = edge_of(self)
+    try:
+        r._e = edge_of(self)
+    except RuntimeError:  # a view that may not be used: its text says so
+        r._s, r._v, r._e = self._s, self._v, self._e
     return repr(modes.as_subclass(r, Parameter) if self._is_param else r)
 
 

@@ -28,7 +28,7 @@ from torchlab._core.formats import (
 from torchlab._core.ops._making import format_strides
 from torchlab._core.ops.kernels import before_ints, copy_into
 from torchlab._core.settings import warn_once, warn_user
-from torchlab._core.tape import edge_of
+from torchlab._core.tape import edge_of, wants_grad
 from torchlab._core.tensor import Parameter, Tensor, strides_of
 
 _new = object.__new__
@@ -289,7 +289,9 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
         )
-    grad = writes.prepare_write(copy, self, (src,))
+    # (where the type has no gradients, PyTorch asks nobody for a history)
+    differentiable = self._k.differentiable
+    grad = writes.prepare_write(copy, self, (src,) if differentiable else ()) and differentiable
     if src is not self:
         writes.check_memory(copy, self, (src,))
     shape = layout.broadcast_shapes(self._a.shape, src._a.shape, op="copy_")
@@ -298,13 +300,13 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
             f"copy_: output with shape {list(self._a.shape)} doesn't match the broadcast shape"
             f" {list(shape)}"
         )
-    e_self, e_src = edge_of(self), edge_of(src)
+    e_self, e_src = (edge_of(self), edge_of(src)) if differentiable else (None, None)
     if (SLOW or _is_wrapper(self) or _is_wrapper(src)) and told("copy_", locals()) is not None:
         if _is_wrapper(self):  # Note [Below autograd]: a handler has written
             writes.wrote(self)
     else:
         _write_copy(self, src)
-    if grad and (e_self is not None or e_src is not None) and self._k.differentiable:
+    if grad and (e_self is not None or e_src is not None):
         _record_copy(self, src, e_self, e_src)
     return self
 
@@ -344,7 +346,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return numpy.body(aten.detach(self).cpu())
-    if edge_of(self) is not None and grad_enabled():
+    if wants_grad(self) and grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

@@ -276,6 +276,10 @@ def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
             "both dimension lists should have same length; got "
             f"{list(dims_self)} and {list(dims_other)}"
         )
+    if a._k.dtype is not b._k.dtype:
+        raise RuntimeError(
+            f"both inputs should have same dtype (tensordot: {a.dtype} and {b.dtype})"
+        )
     da = [layout.wrap_dim(d, a._a.ndim) for d in dims_self]
     db = [layout.wrap_dim(d, b._a.ndim) for d in dims_other]
     for name, found in (("first", da), ("second", db)):
@@ -298,8 +302,11 @@ def tensordot_(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     inner = math.prod(a._a.shape[d] for d in da)
     if math.prod(left) == math.prod(right) == 1:
         x, y = aten.permute(a, (*rest_a, *da)), aten.permute(b, (*db, *rest_b))
-        x, y = (v if v._a.ndim == 1 else aten.reshape(v, (inner,)) for v in (x, y))
-        r = aten.dot(x, y)
+        if x._k.contiguous and y._k.contiguous:
+            x, y = (v if v._a.ndim == 1 else aten.reshape(v, (inner,)) for v in (x, y))
+            r = aten.dot(x, y)
+        else:  # rather than copy; unlike `dot` this knows truth values
+            r = aten.sum(aten.mul(aten.squeeze(x), aten.squeeze(y)), dtype=x.dtype)
         return aten.reshape(r, (*left, *right))
     x = aten.reshape(aten.permute(a, (*rest_a, *da)), (math.prod(left), inner))
     y = aten.reshape(aten.permute(b, (*db, *rest_b)), (inner, math.prod(right)))

@@ -316,7 +316,7 @@ relu = unary(
     out=False,
     public=False,
     expr="where(self <= threshold, 0, grad_output)",
-    vjp={"grad_output": "threshold_backward(g, self, threshold)"},
+    vjp={"grad_output": "threshold_backward(g, self, threshold)", "self": "zeros_like(g)"},
 )
 def threshold_backward(xp: Any, g: Any, x: Any, threshold: Any, out: Any = None) -> Any:
     """grad where x > threshold (NaN lets it through), else 0."""
@@ -381,6 +381,7 @@ def _test(name: str, expr: str) -> Any:
         inplace=False,
         expr=expr,
         out=name not in ("isnan", "isinf", "isfinite"),
+        tags=("pointwise", "asks_history") if name == "isfinite" else ("pointwise",),
     )
 
 
@@ -440,9 +441,17 @@ def _bitwise_not(xp: Any, a: Any, out: Any = None) -> Any:
     return xp.invert(a, out=out)
 
 
-bitwise_not = unary(
-    "bitwise_not", _bitwise_not, promote=lambda op, common: _whole(common), py=("__invert__",)
-)
+bitwise_not = unary("bitwise_not", _bitwise_not, promote=lambda op, common: _whole(common))
+
+
+@face("__invert__", spaces=())
+def invert(self: Any) -> Tensor:
+    """~self: the bits of integers and truth values turned over."""
+    if self._k.dtype.category >= dt.FLOAT:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return bitwise_not.function(self)  # type: ignore[no-any-return]
 
 
 def _whole(common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
@@ -454,7 +463,7 @@ def _whole(common: dt.dtype) -> tuple[dt.dtype, dt.dtype]:
 # ---- minima, maxima, selection ------------------------------------------------------------------
 
 
-def _extreme(name: str, ufunc: Any, expr: str, better: str) -> Any:
+def _extreme(name: str, ufunc: Any, expr: str, worse: str) -> Any:
     return binary(
         name,
         ufunc,
@@ -462,14 +471,14 @@ def _extreme(name: str, ufunc: Any, expr: str, better: str) -> Any:
         numbers=(),
         inplace=False,
         vjp={
-            "self": f"extreme_backward(g, self {better} other, self == other)",
-            "other": f"extreme_backward(g, other {better} self, self == other)",
+            "self": f"extreme_backward(g, self {worse} other, self == other)",
+            "other": f"extreme_backward(g, other {worse} self, self == other)",
         },
     )
 
 
-maximum = _extreme("maximum", np.maximum, "maximum(self, other)", ">")
-minimum = _extreme("minimum", np.minimum, "minimum(self, other)", "<")
+maximum = _extreme("maximum", np.maximum, "maximum(self, other)", "<")
+minimum = _extreme("minimum", np.minimum, "minimum(self, other)", ">")
 fmax = binary(
     "fmax",
     np.fmax,
@@ -549,7 +558,7 @@ masked_fill = pointwise(
 @face("clamp", spaces=("torch",))
 def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Limit to [min, max]: numbers or tensors; NaN wins; max wins over min."""
-    _check_bounds(self if out is None else None, min, max)
+    min, max = _checked_bounds(self, min, max, out is None)
     if out is not None:
         return _clamp_op(min, max).out(*_bounds(self, min, max), out=out)
     return _clamp_op(min, max).function(*_bounds(self, min, max))
@@ -558,17 +567,42 @@ def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any = None) -> An
 @face("clamp_")
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:
     """In-place `clamp`."""
-    _check_bounds(None, min, max)
+    min, max = _checked_bounds(self, min, max, False)
     return _clamp_op(min, max).inplace(*_bounds(self, min, max))
 
 
-def _check_bounds(x: Any, low: Any, high: Any) -> None:
-    if low is None and high is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if isinstance(x, Tensor) and x._k.dtype.is_complex:
+def _checked_bounds(x: Any, low: Any, high: Any, new: bool) -> tuple[Any, Any]:
+    """The bounds: two tensors or two numbers. Beside a number, a tensor without dimensions that
+    wants no gradient counts as one. `new`: the result is a new tensor."""
+    if low is None or high is None:
+        if low is high:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    elif isinstance(low, Tensor) != isinstance(high, Tensor):
+        low, high = _as_number(low), _as_number(high)
+    if new and isinstance(x, Tensor) and x._k.dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     if type(low) is complex or type(high) is complex:
+        if isinstance(x, Tensor) and not x._k.dtype.is_floating_point and new:
+            raise NotImplementedError("clamp is not supported for complex types")
+        low, high = (_real_bound(x, v) if type(v) is complex else v for v in (low, high))
+    return low, high
+
+
+def _as_number(bound: Any) -> Any:
+    if not isinstance(bound, Tensor):
+        return bound
+    if bound._a.ndim or bound.requires_grad:
+        raise TypeError(
+            "clamp() received an invalid combination of arguments: its bounds must be two tensors"
+            " or two numbers (a tensor without dimensions, and without gradient, counts as one)"
+        )
+    return bound.item()
+
+
+def _real_bound(x: Any, bound: complex) -> Any:
+    if bound.imag or isinstance(x, Tensor) and not x._k.dtype.is_floating_point:
         raise RuntimeError("clamp: a bound cannot be complex: complex numbers have no order")
+    return bound.real
 
 
 def _clamp_op(low: Any, high: Any) -> Any:

@@ -19,7 +19,7 @@ from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._kinds import REAL, need
 from torchlab._core.ops._places import Places, add_at, scalar_name, written_row_major
-from torchlab._core.ops._scatter import REDUCES, reduce_at
+from torchlab._core.ops._scatter import REDUCES, half_in_float32, reduce_at
 from torchlab._core.ops.kernels import number
 
 
@@ -200,13 +200,11 @@ def scatter_combined(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: st
     """self[…, index[…, i, …], …] += (or *=) src[…, i, …] along `dim`. Not differentiable, as in
     PyTorch.
     """
+    dim = _checked(a, dim, index, "scatter", "self", src)
     if reduce not in ("add", "multiply"):
         raise RuntimeError(
             f"scatter: reduce argument must be either add or multiply, but got '{reduce}'."
         )
-    if src.ndim == 0 and index.ndim:
-        src = xp.broadcast_to(src.astype(a.dtype), index.shape)
-    dim = _checked(a, dim, index, "scatter", "self", src)
     if index.size:
         a, index, src = _one(a, index, src)
         add_at(
@@ -219,23 +217,19 @@ def scatter_combined(xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: st
 
 
 def _scatter_op(
-    self: Any, index: Any, src: Any, value: Any, reduce: Any
+    self: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...]]:
     given = src if src is not None else value
     tensor = hasattr(given, "_k")
     if reduce is not None:
-        if not tensor and not index._a.size:  # nobody looks at the number
-            given = 0
-        elif not tensor:
+        if not tensor:
+            layout.wrap_dim(dim, self._a.ndim)
+            if not index._a.size:  # nobody looks at the number
+                given = 0
             compute.scalar_array(given, self._k.dtype)  # refuses what does not fit
-        return scatter_combined, (
-            (
-                given
-                if tensor
-                else aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device)
-            ),
-            reduce,
-        )
+            given = aten.scalar_tensor(given, dtype=self._k.dtype, device=self._k.device)
+            given = aten.expand(given, index._a.shape)
+        return scatter_combined, (given, reduce)
     return (scatter_src if tensor else scatter_value), (given,)
 
 
@@ -252,7 +246,7 @@ def scatter(
 ) -> Any:
     """self with values of `src` (a tensor or a number) at the places `index` names along `dim`;
     `reduce` "add" or "multiply" combines them with what is there."""
-    chosen, rest = _scatter_op(self, index, src, value, reduce)
+    chosen, rest = _scatter_op(self, dim, index, src, value, reduce)
     if out is not None:
         return chosen.out(self, dim, index, *rest, out=out)
     return chosen.call(self, dim, index, *rest)
@@ -265,7 +259,7 @@ def scatter_(
     """In-place version of `scatter`."""
     if reduce is not None:
         writes.prepare_write(scatter_combined, self, ())
-    chosen, rest = _scatter_op(self, index, src, value, reduce)
+    chosen, rest = _scatter_op(self, dim, index, src, value, reduce)
     return chosen.inplace(self, dim, index, *rest)
 
 
@@ -302,6 +296,7 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
     "include_self=True) -> Tensor",
     inplace=True,
+    half=False,
     out=True,
     meta=_like,
     vjp={
@@ -311,20 +306,21 @@ def scatter_add(xp: Any, a: Any, dim: int, index: Any, src: Any) -> None:
     },
     tags=("out_same_dtype", "real_gradient"),
 )
+@half_in_float32
 def scatter_reduce(
     xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
 ) -> Any:
     """self combined with `src` at the places `index` names: sum, prod, mean, amax or amin."""
+    dim = _checked(a, dim, index, "scatter_reduce", "self", src)
     if reduce not in REDUCES:
         raise RuntimeError(
             "scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce}."
         )
-    if reduce in ("amax", "amin", "mean"):
+    r = a.copy(order="C")
+    if reduce == "mean" or index.size and reduce in ("amax", "amin"):
         kinds = "fcViu" if reduce == "mean" else REAL
         need(kinds, f"scatter_gather_tensor_cpu_reduce_{reduce}", a)
-    dim = _checked(a, dim, index, "scatter_reduce", "self", src)
-    r = a.copy(order="C")
     if index.size:
         flat, index, src = _one(r, index, src)
         reduce_at(

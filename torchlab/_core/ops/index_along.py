@@ -23,7 +23,7 @@ from torchlab._core.ops._places import (
     written_row_major,
 )
 from torchlab._core.ops._reduce import row_major
-from torchlab._core.ops._scatter import reduce_at
+from torchlab._core.ops._scatter import half_in_float32, reduce_at
 from torchlab._core.ops.kernels import meta_like, number
 
 
@@ -49,6 +49,26 @@ def _bounds(
                 f"{name}(): index out of range in self: {int(bad[0])} is out of bounds for"
                 f" dimension {dim} with size {size}"
             )
+
+
+def _within_memory(a: Any, dim: int, index: Any) -> None:
+    """RuntimeError where there is nothing along the dimension, nor memory that its first slice
+    could be in: PyTorch takes the tensor for one that repeats this slice before it looks at the
+    index."""
+    if a.shape[dim] or not index.size or type(a) is not np.ndarray:
+        return
+    owner = a
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    start = a.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    steps = zip(range(a.ndim), a.shape, a.strides, strict=True)
+    reach = start + sum((n - 1) * step for d, n, step in steps if d != dim) + a.itemsize
+    if reach > owner.nbytes:
+        shape = [index.size if d == dim else n for d, n in enumerate(a.shape)]
+        raise RuntimeError(
+            f"setStorage: sizes {shape} with one slice for all of dimension {dim} need {reach}"
+            f" bytes, which is out of bounds for storage of size {owner.nbytes}"
+        )
 
 
 def _places(a: Any, dim: int, index: Any) -> Places:
@@ -157,7 +177,9 @@ def _like(a: Any, *rest: Any) -> Any:
 def index_add(xp: Any, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
     """self with `alpha · source` added to the slices at `index`; repeated indices add up."""
     a, dim, index, source = _added(a, dim, index, source, "index_add_")
-    if not a.size:
+    if a.ndim == 1 and alpha != 1:
+        number(alpha, source.dtype)  # refused before the indices are looked at
+    if a.ndim > 1 and not (a.size and index.size):
         return
     outer = alpha == 1 and a.ndim > 1 and dim in (0, a.ndim - 1)  # PyTorch scatters there
     _bounds(index, a.shape[dim], dim, "index_add_", RuntimeError if outer else IndexError)
@@ -180,7 +202,7 @@ def index_add_source(g: Any, dim: int, index: Any, alpha: Any, shape: Any) -> An
     meta=_like,
     vjp={
         "self": "index_fill(g, dim, index, 0)",
-        "source": "kept(index_add_source(g, dim, index, 1, source.shape), source)",
+        "source": "kept(index_copy_source(g, dim, index, source.shape), source)",
     },
     autocast="promote:cpu",
     tags=("out_same_dtype", "out_type_first"),
@@ -219,28 +241,38 @@ def index_copy(xp: Any, a: Any, dim: int, index: Any, source: Any) -> None:
             f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
             f"({source.shape[dim]})"
         )
-    if a.size or not a.shape[dim]:
+    if 0 not in _rest(a, dim):
+        _within_memory(a, dim, index)
         _bounds(index, a.shape[dim], dim, "index_copy_", IndexError)
         a[_places(a, dim, index).key] = source
 
 
+@vjp_helper
+def index_copy_source(g: Any, dim: int, index: Any, shape: Any) -> Any:
+    r = aten.index_select(g, dim, index)
+    return aten.reshape(r, tuple(shape)) if shape else r  # of one element: the engine sums
+
+
 def _fill(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
+    if index.dtype != np.int64:
+        raise IndexError(
+            f"index_fill_(): Expected dtype int64 for index, but got {scalar_name(index)}"
+        )
+    if isinstance(value, complex) and a.dtype.kind != "c":
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
     dim = layout.wrap_dim(dim, a.ndim)
     if index.ndim > 1:
         raise RuntimeError(
             f"index_fill_(): Index has to be a vector/scalar, but got shape {list(index.shape)}"
         )
+    filler = number(value, a.dtype)
     a, index = (x.reshape(1) if x.ndim == 0 else x for x in (a, index))
     if 0 not in _rest(a, dim):  # a slice without elements is nowhere: PyTorch does not look
+        _within_memory(a, dim, index)
         _bounds(index, a.shape[dim], dim, "index_fill_", IndexError, -a.shape[dim])
-        a[_places(a, dim, index).key] = value
-
-
-def _long(index: Any) -> None:
-    if index.dtype != np.int64:
-        raise IndexError(
-            f"index_fill_(): Expected dtype int64 for index, but got {scalar_name(index)}"
-        )
+        a[_places(a, dim, index).key] = filler
 
 
 @op(
@@ -255,12 +287,7 @@ def _long(index: Any) -> None:
 @written
 def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self with the slices at `index` set to a number."""
-    _long(index)
-    if isinstance(value, complex) and a.dtype.kind != "c":
-        raise RuntimeError(
-            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
-        )
-    _fill(xp, a, dim, index, number(value, a.dtype))
+    _fill(xp, a, dim, index, value)
 
 
 @op(
@@ -278,13 +305,12 @@ def index_fill_scalar(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None
 @written
 def index_fill_tensor(xp: Any, a: Any, dim: int, index: Any, value: Any) -> None:
     """self with the slices at `index` set to a tensor without dimensions."""
-    _long(index)
     if value.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    _fill(xp, a, dim, index, number(value.item(), a.dtype))
+    _fill(xp, a, dim, index, value.item())
 
 
 @vjp_helper
@@ -316,7 +342,7 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
     "include_self=True) -> Tensor",
     inplace=True,
-    half=True,
+    half=False,
     out=True,
     meta=_like,
     vjp={
@@ -325,8 +351,9 @@ def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
             "reduce, include_self, result, needs)"
         )
     },
-    tags=("out_same_dtype", "real_gradient"),
+    tags=("out_same_dtype", "out_type_first", "real_gradient"),
 )
+@half_in_float32
 def index_reduce(
     xp: Any, a: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
 ) -> Any:
@@ -338,8 +365,14 @@ def index_reduce(
         )
     r = a.copy(order="C")
     flat, dim, index, source = _added(r, dim, index, source, "index_reduce_")
-    if a.dtype.kind == "c" and a.ndim < 2:
-        raise NotImplementedError(f"\"index_func_\" not implemented for '{scalar_name(a)}'")
+    if a.dtype.kind in "bc":  # with more dimensions PyTorch goes slice by slice
+        lacking = "" if a.ndim > 1 else "index_func_"
+        if lacking == "" and index.size and a.dtype.kind == "c" and reduce in ("amax", "amin"):
+            lacking = "maximum_cpu" if reduce == "amax" else "minimum_cpu"
+        if not include_self:
+            lacking = "index_reduce_func_exclude_input_init"
+        if lacking:
+            raise NotImplementedError(f"\"{lacking}\" not implemented for '{scalar_name(a)}'")
     _bounds(index, flat.shape[dim], dim, "index_reduce_", IndexError)
     reduce_at(xp, flat, _places(flat, dim, index).positions(xp), source, reduce, include_self)
     return r

@@ -182,19 +182,16 @@ def _bool(mask: Any, name: str, what: str) -> None:
     "masked_select_backward(Tensor grad_output, SymInt[] sizes, Tensor mask) -> Tensor",
     public=False,
     vjp={"grad_output": "masked_select_again(g, mask)"},
-    meta=lambda g, shape, mask: MetaArray(shape, g.dtype),
+    meta=lambda g, shape, mask: MetaArray(
+        layout.broadcast_shapes(tuple(shape), mask.shape), g.dtype
+    ),
 )
 def masked_select_backward(xp: Any, g: Any, shape: Any, mask: Any) -> Any:
-    """Zeros of `sizes` to which g is added where the (broadcast) mask holds."""
+    """Zeros of `sizes` broadcast with the mask, with g where the mask holds: the engine sums."""
     wide = layout.broadcast_shapes(tuple(shape), mask.shape)
     r = xp.zeros(wide, g.dtype)
     r[xp.broadcast_to(mask, wide)] = g
-    lead = len(wide) - len(shape)
-    dims = (
-        *range(lead),
-        *(i + lead for i, n in enumerate(shape) if n == 1 and wide[i + lead] != 1),
-    )
-    return r.sum(axis=dims).reshape(tuple(shape)) if dims else r
+    return r
 
 
 @vjp_helper
@@ -357,7 +354,7 @@ def put(xp: Any, a: Any, index: Any, source: Any, accumulate: bool = False) -> N
             f"and {scalar_name(source)}"
         )
     if index.size != source.size:
-        raise RuntimeError(
+        raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got "
             f"{source.size} and {index.size}"
         )

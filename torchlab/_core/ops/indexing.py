@@ -103,9 +103,9 @@ def getitem(self: Any, index: Any) -> Any:
                 if v is None:
                     v = self
                 if type(v) is ViewMeta or (NOGRAD and not TLS.grad):
-                    v = viewing.view_meta(v, s)
+                    v = viewing.view_meta(v, s, result)
                 elif s.version:
-                    v = (v, NORMAL, s.version)
+                    v = (v, NORMAL, s.version, None)
                 result._v = v
                 result._g = result._e = None
                 if self._e is not None:

@@ -394,6 +394,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
             raise RuntimeError(
                 f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v!r}"
             )
+        if v._k.dtype is not vectors[0]._k.dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(vectors) > 1
     if swap:
         vectors[:2] = vectors[1::-1]

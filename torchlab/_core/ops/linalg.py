@@ -17,6 +17,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._lapack import offer
+from torchlab._core.ops._matrices import without_terms
 from torchlab._core.ops.kernels import number
 from torchlab._core.tape import edge_of
 from torchlab._core.tensor import strides_of
@@ -218,6 +219,7 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower",
     vjp={
         "self": "times(g, beta)",
@@ -232,15 +234,15 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         _mm_shape(a, b)
     if a.dtype is not b.dtype or c.dtype is not a.dtype:
         same_dtype("addmm", a, b, c)
+    shape = (a.shape[0], b.shape[1])
     if a.dtype is _BOOL and a.size and b.size:
         raise no_bool("addmm_impl_cpu_")
-    shape = (a.shape[0], b.shape[1])
     if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
         raise RuntimeError(
             f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}"
         )
-    if a.shape[1] == 0 and beta != 0 and a.shape[0] and b.shape[1]:  # only beta · self is left
-        _check_multiple(c, beta)
+    if not a.size or not b.size:
+        return without_terms("addmm", xp, c, shape, a.dtype, beta, 0 in shape)
     r = mkl.product(a, b) if xp is np and b.size >= 16384 else None
     if r is None and alpha == beta == 1 and xp is np and _wide(a, b):
         return np.add(b.T.dot(a.T).T, c, order="C")
@@ -254,17 +256,6 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         return r
     r += c if beta == 1 else c * number(beta, c.dtype)
     return r
-
-
-def _check_multiple(c: Any, beta: Any) -> None:
-    """beta · c must fit into c's type."""
-    own = dt.from_numpy(c.dtype)
-    result = dt.combine(own, None, dt.of_scalar(beta))
-    if not dt.can_cast(result, own):
-        raise RuntimeError(
-            f"addmm: result type {result.scalar_name} can't be cast to the desired output type"
-            f" {own.scalar_name}"
-        )
 
 
 @composite(
@@ -300,9 +291,9 @@ def matmul(self: Any, other: Any) -> Any:
             r = _folded(turned, aten.t(self))
             return aten.contiguous(aten.transpose(r, -2, -1))
     if n == 3 and m == 3 and a.shape[0] != b.shape[0]:  # a batch of one is no batch
-        if a.shape[0] == 1 and b.shape[0] and edge_of(self) is not None:
+        if a.shape[0] == 1 and edge_of(self) is not None:
             return matmul.call(aten.squeeze(self, 0), other)
-        if b.shape[0] == 1 and a.shape[0] and edge_of(other) is not None:
+        if b.shape[0] == 1 and edge_of(other) is not None:
             return matmul.call(self, aten.squeeze(other, 0))
     return _batched(self, other)
 

@@ -47,6 +47,7 @@ def _vectors(name: str, a: Any, b: Any) -> None:
 @op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     out=True,
+    tags=("out_same_dtype",),
     autocast="promote:accelerator",
     vjp={"self": "conj_of(g) * other", "other": "g * self"},
     meta=lambda a, b: MetaArray((), a.dtype),

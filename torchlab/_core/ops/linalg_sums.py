@@ -14,6 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import op
 from torchlab._core.dispatch.registry import aten, vjp_helper
+from torchlab._core.ops._matrices import without_terms
 from torchlab._core.ops._reduce import FLOAT32, is_half, scalar_name
 from torchlab._core.ops.kernels import number
 
@@ -82,6 +83,7 @@ def _addmv_shape(c: Any, m: Any, v: Any) -> tuple[int]:
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower:accelerator",
     vjp={
         "self": "summed_to(times(g, beta), self.shape)",
@@ -172,6 +174,7 @@ def _batch_shape(name: str, a: Any, b: Any) -> tuple[int, int, int]:
     "-> Tensor",
     inplace=True,
     out=True,
+    tags=("out_same_dtype",),
     autocast="lower",
     vjp={
         "self": "summed_to(times(g, beta), self.shape)",
@@ -183,6 +186,9 @@ def _batch_shape(name: str, a: Any, b: Any) -> tuple[int, int, int]:
 def baddbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """β · self + α · batch1 @ batch2: (b, n, m), (b, n, k), (b, k, m) → (b, n, m)."""
     shape = _batch_shape("baddbmm", a, b)
+    if (0 in shape or not a.size) and c.dtype == a.dtype:  # batch2 may be of any type there
+        check_expands("baddbmm", c.shape, shape)
+        return without_terms("baddbmm", xp, c, shape, b.dtype, beta, 0 in shape)
     _check("baddbmm", "baddbmm", c, a, b, shape)
     return combined(xp.matmul(a, b), c, beta, alpha)
 
@@ -204,17 +210,18 @@ def baddbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 def addbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """β · self + α · Σ batch1ᵢ @ batch2ᵢ: (n, m), (b, n, k), (b, k, m) → (n, m)."""
     count, n, m = _batch_shape("addbmm", a, b)
+    if (not a.size or not b.size) and a.dtype == b.dtype == c.dtype:
+        check_expands("addbmm", c.shape, (n, m))
+        if a.dtype == _BOOL:
+            beta = 1  # PyTorch multiplies by it even so, and refuses
+        return without_terms("addbmm", xp, c, (n, m), a.dtype, beta, 0 in (n, m))
     _check("addbmm", "addmm_impl_cpu_", c, a, b, (n, m))
     if is_half(a.dtype):  # PyTorch rounds the sum after every product
         r = c.astype(FLOAT32)
         for i in range(count):
             product = a[i].astype(FLOAT32).dot(b[i].astype(FLOAT32))
             r = combined(product, r, beta if i == 0 else 1, alpha).astype(a.dtype).astype(FLOAT32)
-        return (
-            xp.broadcast_to(r, (n, m)).astype(a.dtype)
-            if count
-            else combined(xp.zeros((n, m), FLOAT32), r, beta, alpha).astype(a.dtype)
-        )
+        return xp.broadcast_to(r, (n, m)).astype(a.dtype)
     k = a.shape[2]
     rows = a.swapaxes(0, 1).reshape(n, count * k)  # the sum over the batch is a longer product
     return combined(rows.dot(b.reshape(count * k, m)), c, beta, alpha)

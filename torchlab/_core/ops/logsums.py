@@ -48,6 +48,8 @@ def logsumexp(xp: Any, a: Any, dim: Any, keepdim: bool) -> Any:
 
 def _log_sum(xp: Any, a: Any, dim: Any, keepdim: bool, made: np.dtype) -> Any:
     """The exponentials in a's type, their sum and its logarithm in `made`."""
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' must be tuple of ints, not NoneType")
     shape = reduced_shape(a, dim, keepdim)
     dims = reduced_dims(dim, a.ndim) if a.ndim else (0,)
     a = a.astype(_float_dtype(a), copy=False)

@@ -401,9 +401,27 @@ def renorm_backward(g: Any, x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     return direct + norm_backward(to_size, x, p, size, others, True)
 
 
+def _difference_type(a: Any, b: Any) -> dt.dtype:
+    """The type of a − b, as `sub` has it."""
+    own = [dt.from_numpy(x.dtype) for x in (a, b)]
+    if dt.bool_ in own:
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported")
+    if (a.ndim > 0) == (b.ndim > 0):
+        common = dt.promote_types(*own)
+    else:
+        common = dt.combine(*(own if a.ndim else own[::-1]), None)
+    if common.category < dt.FLOAT:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{common.scalar_name} instead."
+        )
+    return common
+
+
 @op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-    meta=lambda a, b, p=2: MetaArray((), _real(np.result_type(a.dtype, b.dtype))),
+    half=False,
+    meta=lambda a, b, p=2: MetaArray((), _real(_difference_type(a, b).np)),
     vjp={
         "self": "norm_backward(g, self - other, p, result, None, False)",
         "other": "-norm_backward(g, self - other, p, result, None, False)",
@@ -412,10 +430,10 @@ def renorm_backward(g: Any, x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 )
 def dist(xp: Any, a: Any, b: Any, p: Any) -> Any:
     """The p-norm of self − other, broadcast."""
-    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
-        raise RuntimeError(
-            "norm(): input dtype should be either floating point or complex. Got "
-            f"{dt.from_numpy(np.result_type(a, b)).scalar_name} instead."
-        )
-    d = a - b
-    return _norm(xp, d.reshape(-1), float(p), (0,), False)
+    layout.broadcast_shapes(a.shape, b.shape)
+    common = _difference_type(a, b).np
+    a, b = (x.astype(common, copy=False) for x in (a, b))
+    if common.itemsize > 2:
+        return _norm(xp, (a - b).reshape(-1), float(p), (0,), False)
+    d = (a.astype(np.float32) - b.astype(np.float32)).astype(common).astype(np.float32)
+    return _norm(xp, d.reshape(-1), float(p), (0,), False).astype(common)

@@ -240,6 +240,9 @@ def nansum(xp: Any, a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     made = integers_to_int64(a, dtype)
     if is_float(a.dtype):
+        if made.kind == "c" and 0 not in reduced_shape(a, dim, keepdim):
+            kind = dt.from_numpy(made).scalar_name
+            raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{kind}'")
         a = xp.where(xp.isnan(a), a.dtype.type(0), a)
     return accurate_sum(xp, a, dims, keepdim, made)
 
@@ -347,10 +350,10 @@ any_dims = _truth_op(
 )
 def trace(xp: Any, a: Any) -> Any:
     """The sum of a matrix's diagonal."""
-    if a.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {a.ndim}")
     if a.dtype.kind == "b":
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if a.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {a.ndim}")
     return accurate_sum(xp, a.diagonal(), (0,), False, integers_to_int64(a, None))
 
 

@@ -14,6 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.base import empty_strided
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.device import device
 from torchlab._core.dispatch import compute, modes, resizing, writes
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import alias, aten
@@ -29,7 +30,9 @@ from torchlab._core.tape import (
     base_of,
     edge_of,
     leaf_changed,
+    steps_of_leaf,
     storage_of,
+    way_of,
 )
 from torchlab._core.tensor import Tensor, strides_of
 
@@ -189,15 +192,19 @@ def _relaid(self: Any, view: Any, call: Any, args: tuple[Any, ...], number: str)
         e = renamed(e, type(e).__name__[:-1] + number)
         self._e = e
     shape, k = self._a.shape, self._k
+    steps = None
+    if not self._a.size and type(before) is AccumulateGrad:  # NumPy's strides tell nothing
+        m = compute.empty(shape, k.dtype, device("meta"), steps_of_leaf(self) or strides_of(self))
+        steps = elements(view(m, *args)._a)
     self._a = r._a
     self._k = r._k
     if self._level:  # Note [Levels]
         self.take(r)
     writes.wrote(self)
     if not recorded:
-        leaf_changed(self, shape, k)
+        leaf_changed(self, shape, k, steps=steps)
     if recorded and self._v is not None:  # its history is that of its layout: it is up to date
-        self._v = (base_of(self), NORMAL, self._s.version)
+        self._v = (base_of(self), NORMAL, self._s.version, way_of(self))
     return self
 
 

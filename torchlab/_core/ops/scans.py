@@ -13,7 +13,7 @@ import numpy as np
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import composite, op
-from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._reduce import (
     FLOAT32,
     INT64,
@@ -41,7 +41,7 @@ def _running_sum(xp: Any, lane: Any, dim: int, made: np.dtype) -> Any:
     inplace=True,
     out=True,
     half=False,
-    vjp={"self": "cast_back(_reversed_cumsum(g, dim), self.dtype, self.device)"},
+    vjp={"self": "cast_back(cumsum_backward(g, dim), self.dtype, self.device)"},
     meta=lambda a, dim, dtype=None: MetaArray(a.shape, integers_to_int64(a, dtype)),
     autocast="float32:accelerator",
 )
@@ -68,6 +68,13 @@ def reversed_cumsum(xp: Any, a: Any, dim: int) -> Any:
     lane, dim = lanes(a, dim)
     r = xp.flip(_running_sum(xp, xp.flip(lane, dim), dim, lane.dtype), dim)
     return r.copy(order="C").reshape(a.shape)
+
+
+@vjp_helper
+def cumsum_backward(g: Any, dim: int) -> Any:
+    """The gradient of cumsum; where nothing was added up it is g itself, as in PyTorch."""
+    shape = g._a.shape
+    return g if g._a.size <= 1 or shape[dim] == 1 else aten._reversed_cumsum(g, dim)
 
 
 def _running_extreme(name: str, ufunc: str, doc: str) -> Any:

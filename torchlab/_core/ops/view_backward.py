@@ -119,7 +119,10 @@ def as_strided_backward(
     view_at = _positions(size, stride, offset)
     low = min(base_at.min(), view_at.min())
     cells = np.zeros(int(max(base_at.max(), view_at.max()) - low) + 1, g.dtype)
-    np.add.at(cells, (view_at - low).ravel(), np.asarray(g).ravel())
+    if layout.has_internal_overlap(tuple(size), tuple(stride)) == "no":
+        cells[view_at - low] = g  # (a sum would lose the sign of zeros)
+    else:
+        np.add.at(cells, (view_at - low).ravel(), np.asarray(g).ravel())
     if layout.has_internal_overlap(tuple(base_size), tuple(base_stride)) != "no":
         counts = np.zeros(cells.shape, np.int64)
         np.add.at(counts, (base_at - low).ravel(), 1)

@@ -256,7 +256,9 @@ def node_class(op: Any, p: Plan | None = None) -> type:
         f"{p.class_name} of {op.qualname}", "\n".join(lines) + "\n", env, p.class_name
     )
     cls.op = op
+    cls.refuses = all("no_derivative" in f.text for f in p.formulas)
     if p.class_name == "NotImplemented":  # refuses whatever it is asked for
+        cls.refuses = True
         cls.apply = cls.spend = _refuses  # type: ignore[attr-defined]
     cls.of_lists = bool(p.lists)
     # "XBackward0|XBackward1": PyTorch has another overload, with a node of its own, where the last
@@ -265,10 +267,15 @@ def node_class(op: Any, p: Plan | None = None) -> type:
     cls.of_tensor = cls.of_number = cls
     names = (op.grad_name or "").split("|")
     count = len(p.targets)
+    tensors = [a.name for a in op.schema.arguments if a.type.base == "Tensor"]
+    every = cls.saves
     if len(names) > 1:
         cls.places = _places(names[0], range(count - 1))
+        cls.saves = tuple(s for s in every if s != f"s_{tensors[-1]}")  # a number stays for good
     for kind, told in zip(("tensor", "number"), names[1:], strict=False):
-        facts: dict[str, Any] = {"__slots__": ()}
+        facts: dict[str, Any] = {"__slots__": (), "saves": every}
+        if kind == "number":
+            facts["saves"] = tuple(s for s in every if s != f"s_{tensors[0]}")
         facts["places"] = _places(told, range(1, count) if kind == "number" else None)
         name = told.partition(":")[0]
         if name == "NotImplemented":
