@@ -36,6 +36,10 @@ x = torch.zeros(4, requires_grad=True); v = x[:2]; x.requires_grad_(False); v
 x = torch.zeros(2, dtype=torch.complex64, requires_grad=True); v = torch.view_as_real(x); quiet("x.add_(1)"); v
 x = torch.zeros(3, requires_grad=True) * 1; v = x[:]; v.retain_grad(); quiet("x.add_(1)"); (v * 2).sum().backward(); v.grad
 x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); quiet("x.zero_()"); v.detach()
+x = torch.tensor(3.0); v = x[None]; v.data = torch.ones(()); x.requires_grad_(); quiet("v.transpose_(0, -1)"); v.is_leaf
+x = torch.tensor(3.0); v = x[None]; v.data = torch.ones(1); x.requires_grad_(); quiet("v.add_(1)"); v
+x = torch.tensor(3.0); v = x[None]; v.data = torch.ones(1); x.requires_grad_(); v.resize_(2)
+x = torch.tensor(3.0); v = x[None]; x.add_(1); v.data = torch.ones(1); x.requires_grad_(); v
 x = torch.ones(2, dtype=torch.complex64, requires_grad=True); quiet("v = x.conj()"); (v - torch.tensor([1, 2])).requires_grad
 """
 # Where a view on the way is one of another type, its history repeats the steps from the base.

@@ -278,6 +278,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     else:
         self._s.stale = True  # its views count its writes still, and see them in their history
         self._s = exchanged(self._s, storage_of(value))
+    if self._v is not None:
+        self._s.stale = True  # a view stays one: its base may want gradients from now on
     self._a, self._k = value._a, value._k
     leaf_changed(self, shape, k)
     if type(self._e) is AccumulateGrad and type(self._e.leaf) is LeafRef:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -91,3 +92,50 @@ def test_numbers_alone_into_a_target() -> None:
     assert torch.mul(2, 3, out=torch.zeros((), dtype=torch.int64)).dtype is torch.int64
     with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
         torch.true_divide(2, 3, out=torch.zeros((), dtype=torch.int64))
+
+
+def test_complex_sums_multiply_by_a_complex_alpha() -> None:
+    one, infinite = torch.tensor([1 + 0j]), torch.tensor([complex(math.inf, 0)])
+    for r in (one + infinite, torch.add(one, infinite), one.clone().add_(infinite)):
+        assert r.real.item() == math.inf and math.isnan(r.imag.item())
+    with torch.inference_mode():
+        assert math.isnan((torch.tensor([1 + 0j]) + infinite).imag.item())
+
+
+def test_gradient_of_a_sum_with_a_complex_alpha() -> None:
+    a, b = (torch.tensor([1 + 2j, 3 - 1j], requires_grad=True) for _ in range(2))
+    g = torch.tensor([1 + 1j, 2j])
+    assert torch.autograd.grad(torch.add(a, b, alpha=1j), b, g)[0].tolist() == [1 - 1j, 2 + 0j]
+    assert torch.autograd.grad(torch.sub(a, b, alpha=1j), b, g)[0].tolist() == [-1 + 1j, -2 + 0j]
+    r = a.index_add(0, torch.tensor([1, 0]), b, alpha=1j)
+    assert torch.autograd.grad(r, b, g)[0].tolist() == [2 + 0j, 1 - 1j]
+
+
+@pytest.mark.parametrize("call", [torch.add, torch.sub, torch.Tensor.add_, torch.Tensor.sub_])
+def test_a_true_alpha_is_for_truth_values(call: Any) -> None:
+    for dtype in (torch.float32, torch.int64, torch.complex64):
+        x = torch.ones(2, dtype=dtype)
+        for other in (x.clone(), 1):
+            with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean"):
+                call(x, other, alpha=True)
+    x = torch.tensor([True, False])
+    assert torch.add(x, x, alpha=True).tolist() == [True, False]
+
+
+def test_gradient_of_sgn_where_its_result_was_overwritten() -> None:
+    x = torch.tensor([0.25 - 1j, 3 + 4j], dtype=torch.complex128, requires_grad=True)
+    y = x.sgn()
+    y.data.zero_()
+    (g,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    assert g.real.tolist() == [0.48507125007266594, 0.1]  # g / (2 |x|)
+
+
+def test_gradient_of_sinc_far_out_and_near_zero() -> None:
+    x = torch.tensor([2e120, 1e160, 1e-200, 0.0], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(x.sinc().sum(), x)
+    assert g.tolist() == [4.821339407948681e-121, -0.0, 0.0, 0.0]
+
+
+def test_lgamma_of_subnormal_numbers() -> None:
+    x = torch.tensor([5e-324, -5e-324, 1e-310], dtype=torch.float64)
+    assert x.lgamma().tolist() == [744.4400719213812, 744.4400719213812, 713.8013788281542]

@@ -226,3 +226,49 @@ def test_truth_values_are_not_subtracted_from():
     for run in (lambda: tl.rsub(x > 0, x), lambda: tl.rsub(x, x > 0)):
         with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
             run()
+
+
+def test_sums_beside_products_of_nothing():
+    none, v = tl.zeros(3, 0), tl.zeros(0)
+    assert tl.addmv(tl.tensor(2.0), none, v).shape == ()  # beta · self, as it is
+    assert tl.addmv(tl.ones(1), none, v, beta=2).tolist() == [2.0]
+    assert tl.addmv(tl.ones(1), tl.zeros(0, 3), tl.zeros(3)).shape == (1,)
+    assert tl.addmv(tl.tensor(2.0), none, v, beta=0).tolist() == [0.0] * 3
+    r = tl.addbmm(tl.ones(3, 2), tl.zeros(0, 3, 2, dtype=tl.int64), tl.zeros(0, 2, 2).double())
+    assert r.dtype is tl.float32 and r.tolist() == [[1.0, 1.0]] * 3
+    meta = tl.addmv(tl.tensor(2.0, device="meta"), none.to("meta"), v.to("meta"))
+    assert meta.shape == ()
+
+
+@pytest.mark.parametrize("dtype", [tl.float32, tl.int64, tl.bool])
+def test_strides_of_addr_are_those_of_self(dtype):
+    a, b = tl.ones(3, dtype=dtype), tl.ones(2, dtype=dtype)
+    for device in ("cpu", "meta"):
+        x, y = a.to(device), b.to(device)
+
+        def strides(c, x=x, y=y, device=device):
+            return tl.addr(c.to(dtype).to(device), x, y).stride()
+
+        assert strides(tl.zeros(2, 3).T) == (1, 3)
+        assert strides(tl.zeros(3, 2)) == (2, 1)
+        assert strides(tl.zeros(2)) == (2, 1)
+    assert tl.addr(tl.zeros(1, 3).T, tl.ones(3), tl.ones(1)).stride() == (1, 3)
+
+
+def test_wrong_shapes_come_before_truth_values_in_addmm():
+    a, b = tl.zeros(2, 3, dtype=tl.bool), tl.zeros(3, 2, dtype=tl.bool)
+    with pytest.raises(RuntimeError, match="must match") as raised:
+        tl.addmm(tl.zeros(4, 3, dtype=tl.bool), a, b)
+    assert raised.type is RuntimeError
+
+
+def test_einsum_exchanges_two_operands_so_that_the_result_lies_in_order():
+    ones = tl.ones
+    assert tl.einsum("ij,jk->ki", ones(2, 3), ones(3, 4)).stride() == (2, 1)
+    assert tl.einsum("bij,bjk->kbi", ones(2, 3, 4), ones(2, 4, 5)).stride() == (3, 15, 1)
+    assert tl.einsum("bj,jac->abc", ones(3, 6), ones(6, 2, 4)).stride() == (4, 8, 1)
+    x, y = tl.tensor(A), tl.tensor(B)
+    r = tl.einsum("bij,bjk->kib", x, y)
+    np.testing.assert_allclose(r.numpy(), np.einsum("bij,bjk->kib", A, B))
+    r = tl.einsum("bij,bjk->bki", x, y)
+    np.testing.assert_allclose(r.numpy(), np.einsum("bij,bjk->bki", A, B))

@@ -50,7 +50,9 @@ def kernel() -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
         function.restype = None
 
     def run(out: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-        functions[out.dtype](out.ctypes.data, a.ctypes.data, b.ctypes.data, c.ctypes.data, out.size, c.size > 1)
+        functions[out.dtype](
+            out.ctypes.data, a.ctypes.data, b.ctypes.data, c.ctypes.data, out.size, c.size > 1
+        )
 
     return run
 

@@ -341,7 +341,8 @@ def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
         ufunc = getattr(op.kernel, "fast_ufunc", op.kernel)
         casts = _takes(ufunc, ka.np, kb.np, compute.np)
         rounds = compute is not dt.float16 or op.name not in EXACT_NUMBERS or b._a.ndim > 0
-        if compute is result and casts and rounds:
+        every = not (compute.is_complex and getattr(op.kernel, "fast_real", False))
+        if compute is result and casts and rounds and every:
             found = (compute.np, kind(result))
     plans[ka, kb, not a._a.ndim, not b._a.ndim] = found
     return found
@@ -402,7 +403,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
         raise RuntimeError(f"{e} ({op.name}: shapes {shapes} do not broadcast)") from None
     compute, result = result_dtypes(op, operands)
     strides = None
-    if not all(t._k.contiguous for t in tensors) or 1 in shape and any(map(_odd_ones, tensors)):
+    if not all(t._k.contiguous for t in tensors) or 1 in shape and any(map(odd_ones, tensors)):
         if any(t._exotic for t in tensors):  # dense.add_(sparse); Note [Exotic tensors]
             return exotic_into[0](op, operands, values, out)
         if (
@@ -496,7 +497,7 @@ def elementwise(op: Any, operands: Any, values: Any, out: Any = None) -> Any:
     return wrap_on(r, dev, result)
 
 
-def _odd_ones(t: Tensor) -> bool:
+def odd_ones(t: Tensor) -> bool:
     """Whether a dimension of size 1 has another step than row-major order gives it: it tells in
     which order the result's dimensions lie, be the tensor contiguous."""
     return 1 in t._a.shape and strides_of(t) != layout.contiguous_strides(t._a.shape)
@@ -539,7 +540,7 @@ def _alike(op: Any, operands: Any, values: Any) -> Tensor | None:
             if ndim:
                 if shape is None:
                     shape, dims = a.shape, ndim
-                    if 1 in shape and _odd_ones(x):
+                    if 1 in shape and odd_ones(x):
                         return None
                 elif ndim != dims or a.shape != shape:
                     return None
@@ -722,7 +723,8 @@ def execute(op: Any, args: tuple[Any, ...]) -> Any:
         kinds = " and ".join(str(t._k.dtype) for t in tensors)  # the kernel sees float32 only
         raise RuntimeError(f"{op.name}: expected all operands to have the same dtype, not {kinds}")
     arrays = [_array(x, half is not None) for x in args]
-    r = op.kernel(backend.xp, *arrays)
+    kernel = op.kernel if half is None or op.half is True else op.half
+    r = kernel(backend.xp, *arrays)
     if type(r) is tuple or type(r) is list:
         return type(r)(_finish(x, half, dev) for x in r)
     return _finish(r, half, dev)

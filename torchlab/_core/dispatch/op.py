@@ -85,7 +85,7 @@ class Op:
         autocast: str | None = None,
         grad_name: str | None = None,
         namespace: str = "aten",
-        half: bool = True,
+        half: Any = True,
         differentiable: bool | None = None,
         numbers: Any = None,
         inline: tuple[str, str, str] | None = None,
@@ -117,6 +117,8 @@ class Op:
         self.autocast = autocast
         self.grad_name = grad_name
         self.namespace = namespace
+        # 16-bit floats: the kernel gets them in float32 (a function given here does, in its place);
+        # if False, it takes them as they are.
         self.half = half
         # Views: (condition, expression, kind of the result) for the host array `a_`. Operators on
         # one list of tensors: the same for `arrays`, contiguous and of one kind, as the result is.

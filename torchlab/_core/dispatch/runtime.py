@@ -67,6 +67,7 @@ NAMESPACE.update(
     overriding=modes.overriding,
     NUMBERS=compute.NUMBERS,
     SCALARS=compute.SCALARS,
+    ONE=1,
     scalar_of=compute.scalar_of,
     elementwise=compute.elementwise,
     execute=compute.execute,

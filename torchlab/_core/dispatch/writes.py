@@ -100,7 +100,7 @@ _MASKS = frozenset((dt.bool_, dt.uint8))
 
 def check_memory(op: Any, t: Tensor, inputs: Any, *, exact_ok: bool = True) -> None:
     """Refuse targets whose elements share cells, and inputs that partly overlap the target."""
-    if t._v is None and t._s is None or t._k.device.type == "meta":
+    if t._v is None and t._s is None and t._k.contiguous or t._k.device.type == "meta":
         return
     if not t._k.contiguous and layout.has_internal_overlap(t._a.shape, strides_of(t)) == "yes":
         if op.name == "threshold" or (op.name == "nan_to_num" and t._k.dtype.category < dt.FLOAT):
@@ -357,13 +357,23 @@ def prepare_out(op: Any, out: Any, inputs: Any) -> None:
         elif not _never_recorded(op):
             concerned = (*inputs, out)
         elif "out_unrecorded" in op.tags or op.family in ELEMENTWISE and op.promote != "bool":
-            e = edge_of(out)
-            concerned = (out,) if type(e) is AccumulateGrad else ()
+            check_unrecorded_out(op, out, inputs)
         if any(isinstance(x, Tensor) and edge_of(x) is not None for x in concerned):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic"
                 " differentiation, but one of the arguments requires grad."
             )
+
+
+def check_unrecorded_out(op: Any, out: Tensor, inputs: Any) -> None:
+    """What forbids to write to `out` where the write is recorded as one without derivative."""
+    try:
+        check_tape(out, inputs)
+    except RuntimeError:  # PyTorch's autograd knows these operators by their full names
+        raise RuntimeError(
+            f"aten::{op.name}(): functions with out=... arguments don't support automatic"
+            " differentiation, but one of the arguments requires grad. Give out.detach()."
+        ) from None
 
 
 ELEMENTWISE = ("unary", "binary", "pointwise")
@@ -399,7 +409,8 @@ exotic_general: list[Any] = []  # torchlab._core.dispatch.exotic puts its functi
 # The result of these goes into an `out` of its very type only.
 _UNCONVERTED = frozenset(
     "abs neg bitwise_not floor ceil trunc round frac sign sgn conj_physical _conj_physical"
-    " nan_to_num where clamp clamp_min clamp_max _clamp_low _clamp_high".split()
+    " nan_to_num where clamp clamp_min clamp_max _clamp_low _clamp_high"
+    " hardshrink softshrink softplus".split()
 )
 _TRUTHS = frozenset(("signbit", "isposinf", "isneginf"))
 exotic_out: list[Any] = []
@@ -505,6 +516,20 @@ def check_apart(op: Any, out: Tensor, inputs: Any) -> None:
         )
 
 
+def copy_out(op: Any, out: Tensor, r: Tensor, inputs: Any) -> Tensor:
+    """Copy a result into `out`, recorded like any copy; `out` gets its shape first."""
+    if r._a.shape != out._a.shape and (not NOGRAD or TLS.grad):
+        if op.name in _RESIZED_FIRST and edge_of(out) is not None:
+            raise RuntimeError("cannot resize variables that require grad")
+        check_tape(out, inputs)  # what refuses the copy refuses the new shape
+    resize_out(op, out, r._a.shape)
+    return aten.copy_(out, r)  # type: ignore[no-any-return]
+
+
+# Among those that copy (tag "out_copied") these resize `out` as `resize_` does.
+_RESIZED_FIRST = frozenset(("inner", "tensordot"))
+
+
 def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
     inputs = modes.tensors_in((*args, *named.values()))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -557,10 +582,7 @@ def delivered(op: Any, body: Any, args: Any, named: Any, out: Any) -> Any:
             o.copy_(r)
             continue
         if copied:
-            if r._a.shape != o._a.shape and edge_of(o) is not None:
-                raise RuntimeError("cannot resize variables that require grad")
-            resize_out(op, o, r._a.shape)
-            aten.copy_(o, r)
+            copy_out(op, o, r, inputs)
             continue
         if r._a.shape == o._a.shape:
             check_memory(op, o, inputs)

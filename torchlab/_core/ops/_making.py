@@ -37,7 +37,7 @@ from torchlab._core.formats import (
     strided,
 )
 from torchlab._core.kind import kind
-from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, edge_of
+from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad
 from torchlab._core.tensor import Tensor, strides_of
 
 _new = object.__new__
@@ -177,12 +177,7 @@ class How:
                 f" parameter ({k.device})"
             )
         if not NOGRAD or TLS.grad:
-            if type(edge_of(out)) is AccumulateGrad:
-                raise RuntimeError(
-                    f"{self.name}(): functions with out=... arguments don't support automatic"
-                    " differentiation, but one of the arguments requires grad. Give out.detach()."
-                )
-            writes.check_tape(out, ())  # views of leaves, and views that may not be written
+            writes.check_unrecorded_out(self, out, ())
         self.dtype, self.device = k.dtype, k.device
         self.layout = None if has is strided else has
 

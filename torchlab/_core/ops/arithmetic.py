@@ -17,18 +17,21 @@ from torchlab._core.ops._renamed import renamed
 from torchlab._core.ops.kernels import exact, fast, into, multiply_add, negative, number
 from torchlab._core.tensor import Tensor
 
+# Complex numbers are multiplied by alpha even if it is 1, as in PyTorch: 0 times the other part
+# decides the signs of zeros, and makes nan of inf.
 
-@fast(np.add)
+
+@fast(np.add, "real")
 def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     _check_alpha(a, alpha)
-    if alpha == 1:
+    if alpha == 1 and b.dtype.kind != "c":
         return xp.add(a, b, out=out)
     if b.dtype == np.bool_:
         return xp.add(a, xp.logical_and(b, bool(alpha)), out=out)
     return multiply_add(xp, a, b, number(alpha, b.dtype), out)
 
 
-@fast(np.subtract)
+@fast(np.subtract, "real")
 def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     if a.dtype == np.bool_:
         raise RuntimeError(
@@ -36,6 +39,8 @@ def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
             " `logical_xor()` operator instead."
         )
     _check_alpha(a, alpha)
+    if b.dtype.kind == "c":  # (−1 as a complex number has +0 in its imaginary part)
+        return multiply_add(xp, a, b, number(-alpha, b.dtype), out)
     if alpha == 1:
         return xp.subtract(a, b, out=out)
     factor = number(alpha, b.dtype)
@@ -63,7 +68,7 @@ add = binary(
     numbers="all",
     expr="self + alpha * other",
     py=("__add__", "__radd__", "__iadd__"),
-    vjp={"self": "g", "other": "g if alpha == 1 else g * alpha"},
+    vjp={"self": "g", "other": "g if alpha == 1 else g * conj_of(alpha)"},
     doc="self + alpha · other, broadcast.",
 )
 sub = binary(
@@ -72,7 +77,7 @@ sub = binary(
     numbers="all",
     expr="self - alpha * other",
     py=("__sub__", "__isub__"),
-    vjp={"self": "g", "other": "-g if alpha == 1 else g * -alpha"},
+    vjp={"self": "g", "other": "-g if alpha == 1 else g * -conj_of(alpha)"},
     doc="self − alpha · other, broadcast.",
 )
 mul = binary(
@@ -115,7 +120,7 @@ rsub_tensor = binary(
     method=False,
     inplace=False,
     out=False,
-    vjp={"self": "-g if alpha == 1 else g * -alpha", "other": "g"},
+    vjp={"self": "-g if alpha == 1 else g * -conj_of(alpha)", "other": "g"},
 )
 
 
@@ -541,8 +546,7 @@ def addcmul(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
     """self + value · tensor1 · tensor2."""
     if a.dtype == np.bool_:
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
-    scaled = b if value == 1 else b * number(value, a.dtype)
-    return multiply_add(xp, a, scaled, c, out)
+    return multiply_add(xp, a, _times(b, value, a.dtype), c, out)
 
 
 @vjp_helper
@@ -574,8 +578,12 @@ def addcdiv(xp: Any, a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv"
             " will perform a true division of tensor1 and tensor2."
         )
-    scaled = b if value == 1 else b * number(value, a.dtype)
-    return xp.add(a, scaled / c, out=out)
+    return xp.add(a, _times(b, value, a.dtype) / c, out=out)
+
+
+def _times(b: Any, value: Any, dtype: np.dtype) -> Any:
+    """b · value, where 1 is left out unless the numbers are complex: see `_add`."""
+    return b if value == 1 and dtype.kind != "c" else b * number(value, dtype)
 
 
 @pointwise(

@@ -27,8 +27,8 @@ def sgn_backward(g: Any, x: Any, result: Any) -> Any:
     if not x._k.dtype.is_complex:
         return aten.zeros_like(g)
     size = aten.abs(x)
-    along = aten.real(g * aten.conj(result))
-    return aten.masked_fill((g - along * result) / size, size == 0, 0)
+    across = (g - result * result * aten.conj(g)) / (2 * size)
+    return aten.masked_fill(across, size == 0, 0)
 
 
 @vjp_helper

@@ -38,7 +38,9 @@ def _copy_strides(t: Tensor, memory_format: Any) -> Any:
     if memory_format is contiguous_format:
         return None
     if memory_format is None or memory_format is preserve_format:
-        return None if t._k.contiguous else layout.empty_like_strides(t._a.shape, strides_of(t))
+        if t._k.contiguous and not compute.odd_ones(t):
+            return None
+        return layout.empty_like_strides(t._a.shape, strides_of(t))
     return format_strides(t._a.shape, memory_format)
 
 
@@ -103,6 +105,8 @@ def clone(self: Any, memory_format: Any) -> Any:
     """A copy that passes gradients through."""
     k = self._k
     if k.plain and k.contiguous and (memory_format is None or memory_format is preserve_format):
+        if 1 in self._a.shape and compute.odd_ones(self):
+            return copied(self, k.dtype, k.device, None)
         t = _new(Tensor)
         t._a = self._a.copy()
         t._k = k

@@ -27,6 +27,7 @@ def _real(dtype: np.dtype) -> np.dtype:
     spaces=(),
     out=True,
     half=False,
+    tags=("out_same_dtype",),
     vjp={"A": "det_backward(g, A, result)"},
     meta=lambda a: MetaArray(a.shape[:-2], a.dtype),
 )
@@ -110,6 +111,7 @@ def cofactors_backward(g: Any, a: Any) -> Any:
     spaces=(),
     out=True,
     half=False,
+    tags=("out_same_dtype",),
     vjp={"A": "slogdet_backward(grads, A, result0)"},
     meta=lambda a: (
         MetaArray(a.shape[:-2], a.dtype),
@@ -140,7 +142,9 @@ def slogdet_backward(grads: Any, a: Any, sign: Any) -> Any:
     return aten.unsqueeze(aten.unsqueeze(k, -1), -1) * h
 
 
-@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out=True)
+@composite(
+    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out=True, tags=("out_same_dtype",)
+)
 def slogdet(self: Any) -> Any:
     """(sign, log |det|) of square matrices (`torchlab.linalg.slogdet`)."""
     return named(slogdet, linalg_slogdet.function(self))

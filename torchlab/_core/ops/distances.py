@@ -92,16 +92,16 @@ def _check_pair(x1: Any, x2: Any, p: float) -> tuple[int, ...]:
     for name, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dtype.kind in "iubc":
             raise RuntimeError(
                 f"cdist only supports floating-point dtypes, {name} got: {scalar_name(x)}"
             )
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     if is_half(x1.dtype):
         raise NotImplementedError(f"\"cdist\" not implemented for '{scalar_name(x1)}'")

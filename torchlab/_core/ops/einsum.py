@@ -151,11 +151,12 @@ def _check_sizes(named: list[str], operands: Any) -> None:
 
 def _contract_all(named: list[str], output: str, operands: list[Any]) -> Any:
     order = output + "".join(sorted(set("".join(named)) - set(output)))
+    only_two = len(operands) == 2
     labels, result = _diagonals(named[0], operands[0])
     for i, t in enumerate(operands[1:], 1):
         other, t = _diagonals(named[i], t)
         needed = set("".join(named[i + 1 :])) | set(output)
-        labels, result = _contract(labels, result, other, t, needed, order)
+        labels, result = _contract(labels, result, other, t, needed, order, only_two)
     rest = [c for c in order if c in labels and c not in output]
     places = tuple(labels.index(c) for c in (*output, *rest))
     if len(operands) == 1 or places != tuple(range(len(places))):
@@ -196,7 +197,7 @@ def _summed(labels: str, t: Any, other: str, needed: set[str]) -> tuple[str, Any
 
 
 def _contract(
-    a: str, x: Any, b: str, y: Any, needed: set[str], order: str
+    a: str, x: Any, b: str, y: Any, needed: set[str], order: str, ordered: bool
 ) -> tuple[str, Any]:  # fmt: skip
     sizes_a, sizes_b = (dict(zip(l, t._a.shape, strict=True)) for l, t in ((a, x), (b, y)))
     a, x = _without_ones(a, x, sizes_b)
@@ -215,6 +216,9 @@ def _contract(
             return "".join(every), r
         left = [c for c in every if c not in inner]
         return "".join(left), aten.view(r, tuple(r._a.shape[every.index(c)] for c in left))
+    first = next((order.index(c) for c in rows if size[c] != 1), 0)
+    if ordered and columns and order.index(columns[-1]) < first:  # so the result lies in order
+        a, x, b, y, rows, columns = b, y, a, x, columns, rows
     lead, left, middle, right = ([size[c] for c in part] for part in (batch, rows, inner, columns))
     x = aten.permute(x, tuple(a.index(c) for c in batch + rows + inner))
     y = aten.permute(y, tuple(b.index(c) for c in batch + inner + columns))

@@ -151,6 +151,9 @@ erfc = _float(
 
 def _lgamma(xp: Any, a: Any, out: Any = None) -> Any:
     r = special.gammaln(a)
+    tiny = xp.abs(a) < np.finfo(np.float64).tiny  # scipy's is infinite there
+    if tiny.any():
+        r = xp.where(tiny, -xp.log(xp.abs(a)), r)
     return into(xp.where(a == -xp.inf, xp.inf, r).astype(a.dtype), out)
 
 

@@ -38,10 +38,10 @@ def _ends(a: Any, low: float, high: float) -> tuple[float, float]:
 def histc(xp: Any, a: Any, bins: int, min: Any, max: Any) -> Any:
     """Counts in equal bins between min and max (both 0: those of the elements); what lies outside
     is not counted. The result has the operand's type, in which the places are computed."""
-    if dt.from_numpy(a.dtype).category != dt.FLOAT:
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(a)}'")
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if dt.from_numpy(a.dtype).category != dt.FLOAT:
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(a)}'")
     low, high = _ends(a, float(min), float(max))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")

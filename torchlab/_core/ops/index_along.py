@@ -169,7 +169,7 @@ def _like(a: Any, *rest: Any) -> Any:
     meta=_like,
     vjp={
         "self": "g",
-        "source": "kept(index_add_source(g, dim, index, alpha, source.shape), source)",
+        "source": "kept(index_add_source(g, dim, index, conj_of(alpha), source.shape), source)",
     },
     tags=("out_same_dtype", "out_type_first"),
 )
@@ -183,9 +183,9 @@ def index_add(xp: Any, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1
         return
     outer = alpha == 1 and a.ndim > 1 and dim in (0, a.ndim - 1)  # PyTorch scatters there
     _bounds(index, a.shape[dim], dim, "index_add_", RuntimeError if outer else IndexError)
-    _places(a, dim, index).add(
-        xp, a, source if alpha == 1 else source * number(alpha, source.dtype)
-    )
+    if alpha != 1 or a.dtype.kind == "c" and not outer:  # (complex: as in `add`)
+        source = source * number(alpha, source.dtype)
+    _places(a, dim, index).add(xp, a, source)
 
 
 @vjp_helper

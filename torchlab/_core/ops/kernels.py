@@ -18,11 +18,13 @@ from torchlab._core.tape import NOGRAD, TLS
 _sums = lazy("torchlab._core.codegen.sums")
 
 
-def fast(ufunc: Any) -> Any:
-    """Mark a kernel: for contiguous operands and default values, `ufunc` alone gives its result."""
+def fast(ufunc: Any, of: str = "") -> Any:
+    """Mark a kernel: for contiguous operands and default values, `ufunc` alone gives its result;
+    of "real", that of real numbers only."""
 
     def mark(kernel: Any) -> Any:
         kernel.fast_ufunc = ufunc
+        kernel.fast_real = of == "real"
         return kernel
 
     return mark
@@ -236,8 +238,7 @@ def reduction_name(reduction: str, size_average: Any, reduce: Any) -> str:
     average = True if size_average is None else size_average
     chosen = "none" if reduce is False else "mean" if average else "sum"
     warn_user(
-        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' "
-        "instead."
+        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' instead."
     )
     return chosen
 

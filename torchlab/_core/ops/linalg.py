@@ -23,6 +23,7 @@ from torchlab._core.tape import edge_of
 from torchlab._core.tensor import strides_of
 
 _BOOL = np.dtype(np.bool_)
+_FLOAT = np.dtype(np.float32)
 
 
 def no_bool(routine: str) -> NotImplementedError:
@@ -83,9 +84,21 @@ def conj(x: Any) -> Any:
     return aten.conj(x) if x._k.dtype.is_complex else x
 
 
+def _half_mm(xp: Any, a: Any, b: Any) -> Any:
+    return _from_zero(mm.kernel(xp, a, b), a)
+
+
+def _from_zero(r: Any, a: Any) -> Any:
+    """Products of 16-bit floats are sums that begin with 0 even if they have one term only."""
+    if a.shape[1] == 1 and a.dtype is _FLOAT:
+        r += r.dtype.type(0)  # -0.0 becomes 0.0
+    return r
+
+
 @op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     out=True,
+    half=_half_mm,
     tags=("out_same_dtype",),
     autocast="lower",
     vjp={"self": "mm_left(g, mat2, self.strides)", "mat2": "mm_right(g, self, mat2.strides)"},
@@ -109,9 +122,11 @@ def mm(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _outer(xp: Any, a: Any, b: Any) -> Any:
-    """(n, 1) @ (1, m), added to 0 as sums are. NumPy's `dot` takes 0 times NaN for 0 there."""
+    """(n, 1) @ (1, m). NumPy's `dot` takes 0 times NaN for 0 there. The products of a row or of a
+    column are added to 0 as sums are; those of a matrix stay as they are, as in PyTorch."""
     r = xp.multiply(a, b, order="C")
-    r += r.dtype.type(0)  # -0.0 becomes 0.0
+    if r.ndim < 2 or 1 in r.shape:
+        r += r.dtype.type(0)  # -0.0 becomes 0.0
     return r
 
 
@@ -215,10 +230,16 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
     return np.asarray(a.dot(b) if a.size != 1 else _outer(xp, a, b).reshape(()))
 
 
+def _half_addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    r = addmm.kernel(xp, c, a, b, beta, alpha)
+    return r if beta else _from_zero(r, a)
+
+
 @op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
     out=True,
+    half=_half_addmm,
     tags=("out_same_dtype",),
     autocast="lower",
     vjp={
@@ -235,12 +256,12 @@ def addmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if a.dtype is not b.dtype or c.dtype is not a.dtype:
         same_dtype("addmm", a, b, c)
     shape = (a.shape[0], b.shape[1])
-    if a.dtype is _BOOL and a.size and b.size:
-        raise no_bool("addmm_impl_cpu_")
     if c.shape != shape and layout.broadcast_shapes(c.shape, shape) != shape:
         raise RuntimeError(
             f"addmm: The expanded size {list(shape)} must match the existing size {list(c.shape)}"
         )
+    if a.dtype is _BOOL and a.size and b.size:
+        raise no_bool("addmm_impl_cpu_")
     if not a.size or not b.size:
         return without_terms("addmm", xp, c, shape, a.dtype, beta, 0 in shape)
     r = mkl.product(a, b) if xp is np and b.size >= 16384 else None

@@ -141,7 +141,7 @@ def eigh_backward(gl: Any, gv: Any, values: Any, v: Any, with_vectors: bool) -> 
     method=False,
     spaces=(),
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     autocast="float32:cpu",
 )
 def linalg_eigh(self: Any, uplo: str) -> Any:

@@ -412,7 +412,7 @@ def lu_solve_factors(g: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: 
 @composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     autocast="float32:cpu",
 )
 def lu_solve(self: Any, lu: Any, pivots: Any) -> Any:

@@ -47,7 +47,7 @@ def _qr_meta(a: Any, mode: str = "reduced") -> Any:
     method=False,
     spaces=(),
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     half=False,
     vjp={"A": "qr_backward(g0, g1, result0, result1, mode)"},
     meta=_qr_meta,
@@ -121,7 +121,7 @@ def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
 @composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     autocast="float32:cpu",
 )
 def qr(self: Any, some: bool) -> Any:

@@ -201,7 +201,12 @@ def inv_backward(g: Any, inverse: Any) -> Any:
 
 
 @composite(
-    "linalg_inv(Tensor A) -> Tensor", out=True, method=False, spaces=(), autocast="float32:cpu"
+    "linalg_inv(Tensor A) -> Tensor",
+    out=True,
+    method=False,
+    spaces=(),
+    tags=("out_same_dtype",),
+    autocast="float32:cpu",
 )
 def linalg_inv(A: Any) -> Any:
     """The inverses of square matrices: (…, n, n) → (…, n, n)."""
@@ -210,7 +215,7 @@ def linalg_inv(A: Any) -> Any:
     return inverse
 
 
-@face("inverse", out=True, autocast="float32:cpu")
+@face("inverse", out=True, tags=("out_same_dtype",), autocast="float32:cpu")
 def inverse(self: Any) -> Any:
     """The inverses of square matrices (`torchlab.linalg.inv`)."""
     return linalg_inv.function(self)

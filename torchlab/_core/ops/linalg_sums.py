@@ -65,7 +65,7 @@ def times(g: Any, number: Any) -> Any:
 # ---- matrix times vector ------------------------------------------------------------------------
 
 
-def _addmv_shape(c: Any, m: Any, v: Any) -> tuple[int]:
+def _addmv_shape(c: Any, m: Any, v: Any, beta: Any) -> tuple[int, ...]:
     if m.ndim != 2 or v.ndim != 1 or c.ndim > 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {c.ndim}, {m.ndim}, {v.ndim} (addmv: shapes "
@@ -76,6 +76,8 @@ def _addmv_shape(c: Any, m: Any, v: Any) -> tuple[int]:
             f"size mismatch, got input ({c.size}), mat ({m.shape[0]}x{m.shape[1]}), vec "
             f"({v.shape[0]})"
         )
+    if 0 in m.shape and beta != 0:  # nothing to add: PyTorch gives beta · self as it is
+        return tuple(c.shape)
     return (m.shape[0],)
 
 
@@ -90,12 +92,14 @@ def _addmv_shape(c: Any, m: Any, v: Any) -> tuple[int]:
         "mat": "times(ger(g, conj_of(vec)), alpha)",
         "vec": "times(mv(mH(mat), g), alpha)",
     },
-    meta=lambda c, m, v, beta=1, alpha=1: MetaArray(_addmv_shape(c, m, v), m.dtype),
+    meta=lambda c, m, v, beta=1, alpha=1: MetaArray(_addmv_shape(c, m, v, beta), m.dtype),
 )
 def addmv(xp: Any, c: Any, m: Any, v: Any, beta: Any, alpha: Any) -> Any:
     """β · self + α · mat @ vec: (n), (n, k), (k) → (n)."""
-    shape = _addmv_shape(c, m, v)
+    shape = _addmv_shape(c, m, v, beta)
     _check("addmv", "addmv_impl_cpu", c, m, v, shape)
+    if not m.size:
+        return without_terms("addmv", xp, c, shape, c.dtype, beta, 0 in shape)
     return combined(m.dot(v), c, beta, alpha)
 
 
@@ -129,6 +133,20 @@ def _check_factors(made: np.dtype, **factors: Any) -> None:
             )
 
 
+def _columns_first(c: Any, shape: tuple[int, int]) -> bool:
+    """Whether the result lies in memory column by column, as `self` does."""
+    if tuple(c.shape) != shape:
+        return False
+    s, t = c.strides
+    return 0 < s and 0 < t and (s < t or s == t and shape[0] < shape[1])
+
+
+def _addr_meta(c: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> MetaArray:
+    n, m = shape = _addr_shape(c, a, b)
+    strides = (1, max(n, 1)) if _columns_first(c, shape) else None
+    return MetaArray(shape, _addr_dtype(c, a, b), strides)
+
+
 @op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
@@ -138,7 +156,7 @@ def _check_factors(made: np.dtype, **factors: Any) -> None:
         "vec1": "times(mv(g, conj_of(vec2)), alpha)",
         "vec2": "times(mv(transpose(g, 0, 1), conj_of(vec1)), alpha)",
     },
-    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_addr_shape(c, a, b), _addr_dtype(c, a, b)),
+    meta=_addr_meta,
     autocast="lower:accelerator",
 )
 def addr(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
@@ -147,9 +165,12 @@ def addr(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     _check_factors(made, beta=beta, alpha=alpha)
     if made == _BOOL:
         r = a[:, None] & b & bool(alpha)
-        return r | c if beta else r
-    a, b = a.astype(made, copy=False), b.astype(made, copy=False)
-    r = combined(a[:, None] * b, c.astype(made, copy=False), beta, alpha)
+        r = r | c if beta else r
+    else:
+        x, y = a.astype(made, copy=False), b.astype(made, copy=False)
+        r = combined(x[:, None] * y, c.astype(made, copy=False), beta, alpha)
+    if _columns_first(c, shape):
+        return r.T.reshape(-1).reshape(shape[::-1]).T
     return r.reshape(shape)
 
 
@@ -205,16 +226,16 @@ def baddbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         "batch1": "times(addbmm_left(g, batch2), alpha)",
         "batch2": "times(addbmm_right(g, batch1), alpha)",
     },
-    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_batch_shape("addbmm", a, b)[1:], a.dtype),
+    meta=lambda c, a, b, beta=1, alpha=1: MetaArray(_batch_shape("addbmm", a, b)[1:], c.dtype),
 )
 def addbmm(xp: Any, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """β · self + α · Σ batch1ᵢ @ batch2ᵢ: (n, m), (b, n, k), (b, k, m) → (n, m)."""
     count, n, m = _batch_shape("addbmm", a, b)
-    if (not a.size or not b.size) and a.dtype == b.dtype == c.dtype:
-        check_expands("addbmm", c.shape, (n, m))
+    if not count or (not a.size or not b.size) and a.dtype == b.dtype == c.dtype:
+        check_expands("addbmm", c.shape, (n, m))  # (of no matrices the types do not matter)
         if a.dtype == _BOOL:
             beta = 1  # PyTorch multiplies by it even so, and refuses
-        return without_terms("addbmm", xp, c, (n, m), a.dtype, beta, 0 in (n, m))
+        return without_terms("addbmm", xp, c, (n, m), c.dtype, beta, 0 in (n, m))
     _check("addbmm", "addmm_impl_cpu_", c, a, b, (n, m))
     if is_half(a.dtype):  # PyTorch rounds the sum after every product
         r = c.astype(FLOAT32)

@@ -217,7 +217,7 @@ def linalg_svdvals(a: Any, driver: Any) -> Any:
 @composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     autocast="float32:cpu",
 )
 def svd(self: Any, some: bool, compute_uv: bool) -> Any:

@@ -146,9 +146,9 @@ def norm_backward(g: Any, x: Any, ord: Any, result: Any, dim: Any, keepdim: bool
         r = g * aten.masked_fill(x / norm, norm == 0, 0)
     elif math.isinf(p):
         size = aten.abs(x)
-        best = (size == norm) | (aten.isnan(size) & aten.isnan(norm))
+        best = (size == norm) | aten.isnan(size)
         count = aten.sum(best, reduced_dims(dim, len(shape)), True) if shape else 1
-        r = aten.where(best, aten.sgn(x) * (g / count), 0)
+        r = aten.sgn(x) * (g / count * best)  # a product: the gradient's NaN reaches all elements
     elif p < 1:
         part = aten.masked_fill(aten.sgn(x) * aten.pow(aten.abs(x), p - 1), x == 0, 0)
         r = part * (g * aten.pow(norm, 1 - p))
@@ -347,6 +347,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     inplace=True,
     out=True,
     half=False,
+    tags=("out_same_dtype",),
     vjp={"self": "renorm_backward(g, self, p, dim, maxnorm)"},
     meta=lambda a, p, dim, maxnorm: MetaArray(_renorm_check(a, p, dim, maxnorm), a.dtype),
     autocast="float32:accelerator",

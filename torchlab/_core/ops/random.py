@@ -440,7 +440,7 @@ def bernoulli(self: Any, p: Any = None, *, generator: Any = None, out: Any = Non
     if p is None:
         _floating(self, "bernoulli_tensor_cpu_p_")
     if out is not None:
-        out.resize_(self.shape)
+        writes.resize_out(bernoulli, out, self._a.shape)
     r = aten.empty_like(given, memory_format=contiguous_format) if out is None else out
     r = bernoulli_.body(r, given if p is None else p, generator=generator)
     return aten._drawn_bernoulli(r, self) if out is None and self.requires_grad else r

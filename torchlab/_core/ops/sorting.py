@@ -14,6 +14,7 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.base import empty_strided
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch import writes
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._reduce import (
@@ -115,7 +116,7 @@ def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool 
     return sort_stable.call(self.detach(), stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor", out=True)
+@composite("msort(Tensor self) -> Tensor", out=True, tags=("out_same_dtype",))
 def msort(self: Any) -> Any:
     """Sorted along the first dimension."""
     return sort_.call(self, 0, False)[0]
@@ -378,7 +379,9 @@ def _quantile(
             r = aten.reshape(r, _kept_shape(self, dim, d))
     if out is None:
         return r
-    return aten.copy_(out.resize_(r.shape) if out._a.shape != r._a.shape else out, r)
+    if out._exotic or out._level or r._level:
+        return aten.copy_(out.resize_(r.shape) if out._a.shape != r._a.shape else out, r)
+    return writes.copy_out(quantile, out, r, ())
 
 
 def _kept_shape(x: Any, dim: Any, d: int) -> tuple[int, ...]:

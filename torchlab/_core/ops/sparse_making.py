@@ -81,7 +81,7 @@ def sparse_coo_tensor(
         size = indices if size is None else size
         if size is None:
             raise TypeError(f'{what}() missing 1 required positional arguments: "size"')
-        shape = sizes_of((tuple(size),), what)
+        shape = sizes_of((size if isinstance(size, int) else tuple(size),), what)
         return _finish(empty_coo(shape, how.dtype, how.device), how.grad)
     v = _values(values, how.dtype, how.device, what)
     index = _index(indices, what)

@@ -105,5 +105,6 @@ unary(
 def sinc_backward(g: Any, x: Any) -> Any:
     """(πx cos πx − sin πx) / (πx²), whose limit at 0 is 0."""
     t = x * np.pi
-    slope = (t * aten.cos(t) - aten.sin(t)) / (t * x)
-    return g * aten.where(x == 0, 0.0, aten.conj(slope))
+    square = x * x * np.pi
+    slope = (t * aten.cos(t) - aten.sin(t)) / square
+    return aten.where(square == 0, 0.0, g * aten.conj(slope))

@@ -109,8 +109,10 @@ def _embedded(
 def diag_embed(xp: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     """The last dimension on a diagonal of two new ones, zeros elsewhere."""
     if a.ndim == 0:
+        dim = next((d for d in (dim1, dim2) if d not in (0, -1)), -1)
         raise IndexError(
-            "diag_embed: Dimension out of range: input has no dimension to put on a diagonal"
+            "diag_embed: Dimension out of range (expected to be in range of [-1, 0], but got"
+            f" {dim}): input has no dimension to put on a diagonal"
         )
     shape, i, j = _embedded(a, offset, dim1, dim2)
     r = xp.zeros(shape, a.dtype)

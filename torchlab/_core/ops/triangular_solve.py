@@ -69,7 +69,7 @@ def _meta(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool"
     " unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     out=True,
-    tags=("lapack",),
+    tags=("lapack", "out_same_dtype"),
     half=False,
     vjp={
         "self, A": "triangular_solve_gradient(g0, g1, self.shape, A, result0, upper, transpose,"

@@ -611,6 +611,21 @@ def takes_number(op: Any, flag: str) -> str:
 ORDERS = frozenset(("lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin"))
 
 
+def at_defaults(op: Any) -> str:
+    """That arguments behind the tensors were left out. `True` equals 1, but is another alpha."""
+    return "".join(
+        f" and {a.name} is ONE" if a.default == 1 else f" and {a.name} == {a.default!r}"
+        for a in op.schema.arguments[2:]
+    )
+
+
+def kind_flag(op: Any) -> str:
+    """The flag of the kinds for which the inlined call is right."""
+    if op.promote == "float":
+        return "fp"
+    return "ordered" if op.name in ORDERS or getattr(op.kernel, "fast_real", False) else "arith"
+
+
 def _result_kind(op: Any) -> str:
     return "BOOL_KIND" if op.promote == "bool" else "k"
 
@@ -619,7 +634,7 @@ def _unary(op: Any, variant: str) -> str:
     slow = _pointwise(op, variant)
     if variant == "core" or not has_ufunc(op):
         return slow
-    flag = "fp" if op.promote == "float" else "arith"
+    flag = kind_flag(op)
     real = (
         " and not k.dtype.is_complex" if op.promote == "real" else ""
     )  # |z| has another kind than z
@@ -638,7 +653,7 @@ def _binary(op: Any, variant: str) -> str:
     if variant == "core" or not has_ufunc(op):
         return slow
     i = ident(op)
-    flag = "fp" if op.promote == "float" else "ordered" if op.name in ORDERS else "arith"
+    flag = kind_flag(op)
     k = _result_kind(op)
     edges = [(t, f"{t}._e") for t in ("self", "other")]
     both = _fast(op, k, ["self._a", "other._a"], edges)
@@ -650,11 +665,7 @@ def _binary(op: Any, variant: str) -> str:
         f"    return elementwise(OP_{i}, (self, other), ({values}))",
     ]
     one = _fast(op, k, ["self._a", "y"], [("self", "self._e"), ("other", "None")])
-    extra = "".join(
-        f" and {a.name} == {a.default!r}"
-        for a in op.schema.arguments[2:]
-        if not (a.kwarg_only and variant == "dunder")
-    )
+    extra = "" if variant == "dunder" else at_defaults(op)
     if type(op.numbers) is tuple and "other" not in op.numbers:
         one = ["return " + f"odd(OP_{i}, ({_all(op)}))"]
     scalars = takes_number(op, flag)
@@ -725,9 +736,9 @@ def inference_call(op: Any) -> Any:
     if op.family not in ("unary", "binary") or not has_ufunc(op) or op.promote == "real":
         return op._cache.setdefault("inference", False)
     i = ident(op)
-    flag = "fp" if op.promote == "float" else "arith"
+    flag = kind_flag(op)
     kind = "BOOL_KIND.i" if op.promote == "bool" else "k.i"
-    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    extra = at_defaults(op)
     lines = [
         f"def {op.name}({', '.join(signature(op, 'core'))}):",
         "    c = type(self)",

@@ -112,8 +112,8 @@ def _fast_lines(op: Any) -> list[str]:
     if op.family not in ("unary", "binary") or not calls.has_ufunc(op) or op.promote == "bool":
         return []
     i = ident(op)
-    flag = "fp" if op.promote == "float" else "arith"
-    extra = "".join(f" and {a.name} == {a.default!r}" for a in op.schema.arguments[2:])
+    flag = calls.kind_flag(op)
+    extra = calls.at_defaults(op)
     lines = [
         "k = self._k",
         "c = type(self)",
