@@ -151,7 +151,7 @@ def _stack_meta(arrays: Any, dim: int = 0) -> Any:
     meta=_stack_meta,
     inline=(
         "dim == 0 and 0 < (a := arrays[0]).size < 4096 and a.ndim < 4",
-        "STACKS.fill(np.empty((len(arrays), *a.shape), a.dtype), arrays)",
+        "STACKS.fill(np.empty((len(arrays),) + a.shape, a.dtype), arrays)",
         "k",
     ),
     vjp={"tensors": "stack_backward(g, tensors.dtypes, dim)"},
