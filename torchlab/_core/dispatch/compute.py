@@ -341,7 +341,7 @@ def plan_mixed(op: Any, plans: dict[Any, Any], a: Tensor, b: Tensor) -> Any:
         ufunc = getattr(op.kernel, "fast_ufunc", op.kernel)
         casts = _takes(ufunc, ka.np, kb.np, compute.np)
         rounds = compute is not dt.float16 or op.name not in EXACT_NUMBERS or b._a.ndim > 0
-        every = not (compute.is_complex and getattr(op.kernel, "fast_real", False))
+        every = not (compute.is_complex and getattr(op.kernel, "fast_complex", None))
         if compute is result and casts and rounds and every:
             found = (compute.np, kind(result))
     plans[ka, kb, not a._a.ndim, not b._a.ndim] = found

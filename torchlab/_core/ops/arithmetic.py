@@ -21,7 +21,15 @@ from torchlab._core.tensor import Tensor
 # decides the signs of zeros, and makes nan of inf.
 
 
-@fast(np.add, "real")
+def _add_complex(a: Any, b: Any) -> Any:
+    return np.add(a, b * (1 + 0j))
+
+
+def _sub_complex(a: Any, b: Any) -> Any:
+    return np.add(a, b * complex(-1, 0))
+
+
+@fast(np.add, _add_complex)
 def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     _check_alpha(a, alpha)
     if alpha == 1 and b.dtype.kind != "c":
@@ -31,7 +39,7 @@ def _add(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     return multiply_add(xp, a, b, number(alpha, b.dtype), out)
 
 
-@fast(np.subtract, "real")
+@fast(np.subtract, _sub_complex)
 def _sub(xp: Any, a: Any, b: Any, alpha: Any = 1, out: Any = None) -> Any:
     if a.dtype == np.bool_:
         raise RuntimeError(

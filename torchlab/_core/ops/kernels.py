@@ -18,13 +18,13 @@ from torchlab._core.tape import NOGRAD, TLS
 _sums = lazy("torchlab._core.codegen.sums")
 
 
-def fast(ufunc: Any, of: str = "") -> Any:
+def fast(ufunc: Any, of_complex: Any = None) -> Any:
     """Mark a kernel: for contiguous operands and default values, `ufunc` alone gives its result;
-    of "real", that of real numbers only."""
+    for complex numbers `of_complex`, if it is given."""
 
     def mark(kernel: Any) -> Any:
         kernel.fast_ufunc = ufunc
-        kernel.fast_real = of == "real"
+        kernel.fast_complex = of_complex
         return kernel
 
     return mark

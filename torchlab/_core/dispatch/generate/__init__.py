@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchlab._core.dispatch.generate import calls, nodes, writes
+from torchlab._core.dispatch.generate import calls, inference, nodes, writes
 from torchlab._core.dispatch.generate.faces import face
 
 __all__ = ["build", "face"]
@@ -22,7 +22,7 @@ def build(op: Any, what: str) -> Any:
     if what == "node_at_defaults":
         return nodes.node_class(op, nodes.plan_at_defaults(op))
     if what == "inference":
-        return calls.inference_call(op)
+        return inference.inference_call(op)
     if what == "inplace":
         return writes.inplace_call(op)
     if what == "out":

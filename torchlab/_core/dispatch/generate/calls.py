@@ -61,7 +61,7 @@ def call(op: Any, variant: str) -> Any:
     else:
         lines.append(indent(body, 4))
     env = {f"OP_{ident(op)}": op, f"K_{ident(op)}": op.kernel, f"B_{ident(op)}": op.decompose}
-    env[f"U_{ident(op)}"] = _ufunc(op)
+    env[f"U_{ident(op)}"], env[f"C_{ident(op)}"] = ufunc(op), complex_function(op)
     if op.instead:
         env[f"OTHER_{ident(op)}"], env[f"INSTEAD_{ident(op)}"] = op.instead[1:]
     if op.family == "binary":
@@ -530,9 +530,14 @@ def _pointwise(op: Any, variant: str) -> str:
     return "\n".join(lines)
 
 
-def _ufunc(op: Any) -> Any:
+def ufunc(op: Any) -> Any:
     """What an inlined call runs."""
     return getattr(op.kernel, "fast_ufunc", op.kernel)
+
+
+def complex_function(op: Any) -> Any:
+    """What an inlined call runs for complex numbers, if that is something else."""
+    return getattr(op.kernel, "fast_complex", None)
 
 
 def _arrays_always() -> bool:
@@ -548,16 +553,19 @@ def _arrays_always() -> bool:
 _ARRAYS_ALWAYS = _arrays_always()
 
 
-def _fast(op: Any, k: str, operands: list[str], values: list[tuple[str, str]]) -> list[str]:
-    """The inlined call for contiguous host operands of one kind."""
+def _fast(
+    op: Any, k: str, operands: list[str], values: list[tuple[str, str]], of: str = "U"
+) -> list[str]:
+    """The inlined call for contiguous host operands of one kind; `of`: "C" for complex numbers,
+    where they have a function of their own."""
     i = ident(op)
     assert operands[0] == "self._a"
     given = ", ".join(["a_", *operands[1:]])
-    if len(operands) > 1 and _ARRAYS_ALWAYS and isinstance(_ufunc(op), np.ufunc):
+    if of == "U" and len(operands) > 1 and _ARRAYS_ALWAYS and isinstance(ufunc(op), np.ufunc):
         lines = [f"r = U_{i}({given}) if (a_ := self._a).ndim else U_{i}({given}, out=...)"]
     else:
         lines = [
-            f"r = U_{i}({', '.join(operands)})",
+            f"r = {of}_{i}({', '.join(operands)})",
             "if type(r) is not ndarray:",
             "    r = asarray(r)",
         ]
@@ -623,7 +631,7 @@ def kind_flag(op: Any) -> str:
     """The flag of the kinds for which the inlined call is right."""
     if op.promote == "float":
         return "fp"
-    return "ordered" if op.name in ORDERS or getattr(op.kernel, "fast_real", False) else "arith"
+    return "ordered" if op.name in ORDERS or complex_function(op) else "arith"
 
 
 def _result_kind(op: Any) -> str:
@@ -656,14 +664,18 @@ def _binary(op: Any, variant: str) -> str:
     flag = kind_flag(op)
     k = _result_kind(op)
     edges = [(t, f"{t}._e") for t in ("self", "other")]
-    both = _fast(op, k, ["self._a", "other._a"], edges)
     values = "".join(a.name + ", " for a in op.schema.arguments[2:])
-    both[:1] = [
-        "try:",
-        "    " + both[0],
-        "except ValueError:",  # shapes that do not broadcast
-        f"    return elementwise(OP_{i}, (self, other), ({values}))",
-    ]
+
+    def two_tensors(of: str) -> list[str]:
+        both = _fast(op, k, ["self._a", "other._a"], edges, of)
+        both[:1] = [
+            "try:",
+            "    " + both[0],
+            "except ValueError:",  # shapes that do not broadcast
+            f"    return elementwise(OP_{i}, (self, other), ({values}))",
+        ]
+        return both
+
     one = _fast(op, k, ["self._a", "y"], [("self", "self._e"), ("other", "None")])
     extra = "" if variant == "dunder" else at_defaults(op)
     if type(op.numbers) is tuple and "other" not in op.numbers:
@@ -679,7 +691,7 @@ def _binary(op: Any, variant: str) -> str:
         "    c = type(other)",
         "    if c is T or c is P:",
         "        if other._k is k and ((s := other._s) is None or not s.stale):",
-        *("            " + x for x in both),
+        *("            " + x for x in two_tensors("U")),
         *("        " + x for x in _mixed(op)),
         f"    elif {scalars}:",
         "        y = SCALARS.get((other, c, k))",
@@ -687,6 +699,13 @@ def _binary(op: Any, variant: str) -> str:
         "            y = scalar_of(other, c, k)",
         *("        " + x for x in one),
     ]
+    if complex_function(op):
+        lines += [
+            f"elif k.arith and type(other) is T is c and other._k is k{extra}:",
+            "    if ((s := self._s) is None or not s.stale) and ("
+            "(s := other._s) is None or not s.stale):",
+            *("        " + x for x in two_tensors("C")),
+        ]
     if variant != "method" and variant != "dunder":  # `self` may be a number in the function
         lines.insert(
             0, "if not isinstance(self, T):\n    " + f"return core_of(OP_{i})({_all(op)[:-2]})"
@@ -728,55 +747,6 @@ def _mixed_record(op: Any) -> list[str]:
     lines = ["e_self = self._e", "e_other = other._e"]
     lines = [x for x in lines if x[2:].split(" ")[0] in nodes.plan(op).targets]
     return lines + _record(op)
-
-
-def inference_call(op: Any) -> Any:
-    """The inlined call in inference mode: nothing is recorded, the result is an inference tensor.
-    It gives None for what it does not cover; False if the operator has no such call."""
-    if op.family not in ("unary", "binary") or not has_ufunc(op) or op.promote == "real":
-        return op._cache.setdefault("inference", False)
-    i = ident(op)
-    flag = kind_flag(op)
-    kind = "BOOL_KIND.i" if op.promote == "bool" else "k.i"
-    extra = at_defaults(op)
-    lines = [
-        f"def {op.name}({', '.join(signature(op, 'core'))}):",
-        "    c = type(self)",
-        "    if c is not T and c is not P:",  # `1 - x` has the number first
-        "        return None",
-        "    k = self._k.n",
-        f"    if not k.{flag}:",
-        "        return None",
-    ]
-    operands = "self._a"
-    if op.family == "binary":
-        operands += ", y"
-        lines += [
-            "    c = type(other)",
-            f"    if (c is T or c is P) and other._k.n is k{extra}:",
-            "        y = other._a",
-            f"    elif ({takes_number(op, flag)}){extra}:",
-            "        y = SCALARS.get((other, c, k))",
-            "        if y is None:",
-            "            y = scalar_of(other, c, k)",
-            "    else:",
-            "        return None",
-        ]
-    lines += [
-        "    try:",
-        f"        r = U_{i}({operands})",
-        "    except ValueError:",
-        "        return None",
-        "    if type(r) is not ndarray:",
-        "        r = asarray(r)",
-        "    result = new(T)",
-        "    result._a = r",
-        f"    result._k = {kind}",
-        "    result._s = result._v = result._g = result._e = None",
-        "    return result",
-    ]
-    env = {f"U_{i}": _ufunc(op)}
-    return compile_source(f"{op.qualname} (inference)", "\n".join(lines) + "\n", env, op.name)
 
 
 def _fast_alpha(op: Any) -> bool:
