@@ -78,6 +78,17 @@ def test_convolutions_of_several_sizes_in_turn(monkeypatch):
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-3)
 
 
+def test_a_first_argument_that_is_gone_is_not_taken_for_the_next_one():
+    w = rng.standard_normal((8, 8, 3, 3)).astype(np.float32)
+    rest = ((1, 1), (0, 0), (1, 1), 1)
+    values = [rng.standard_normal((2, 8, 6, 6)).astype(np.float32) for _ in range(4)]
+    expected = [convolution.conv_input_grad(np, g, w, (2, 8, 8, 8), *rest) for g in values]
+    with onednn.first_argument_stays():
+        for g, wanted in zip(values, expected, strict=True):  # each copy ends with its call
+            got = convolution.conv_input_grad(np, g.copy(), w, (2, 8, 8, 8), *rest)
+            np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_of_any_layout(dtype):
     a = rng.standard_normal((130, 140)).astype(dtype)

@@ -242,7 +242,7 @@ class _Local(threading.local):
             and side.lib.lib.dnnl_memory_desc_equal(self.first[1], side.theirs)
         ):
             return True
-        self.first = now, side.theirs
+        self.first = now, side.theirs, array  # kept: no other may come to lie there meanwhile
         return False
 
 
