@@ -74,8 +74,19 @@ class TestRun:
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == [
             "['scripts/script.py', '--help', '-m', 'x'] 7 True True",
-            os.path.join("scripts", "script.py"),
+            str(folder / "script.py"),
         ]
+
+    def test_errors_are_shown_from_the_script_on(self, tmp_path) -> None:
+        (tmp_path / "s.py").write_text("def f():\n    1 / 0\nf()\n")
+        (tmp_path / "wrong.py").write_text("x = (\n")
+        for script in ("s.py", "wrong.py"):  # what python itself says of them
+            plain = subprocess.run(
+                [sys.executable, script], capture_output=True, text=True, cwd=tmp_path
+            )
+            assert torchlab("run", script, cwd=tmp_path).stderr == plain.stderr
+        assert "Traceback" in torchlab("run", "-m", "s", cwd=tmp_path).stderr
+        assert "torchlab" not in torchlab("run", "-m", "s", cwd=tmp_path).stderr
 
     def test_module(self, tmp_path) -> None:
         (tmp_path / "package").mkdir()

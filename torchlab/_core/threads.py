@@ -18,6 +18,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,11 @@ def _controls() -> Iterator[tuple[Any, Any]]:
 
 
 def _positive(n: Any, function: str) -> int:
-    if isinstance(n, bool) or not isinstance(n, int):
+    if isinstance(n, bool) or not isinstance(n, Integral):
         raise RuntimeError(f"{function} expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError(f"{function} expects a positive integer, not {n}")
-    return n
+    return int(n)
 
 
 def get_num_threads() -> int:

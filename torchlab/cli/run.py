@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import runpy
 import sys
 from collections.abc import Sequence
+from types import ModuleType, TracebackType
 from typing import Any
 
 from torchlab import compat
@@ -36,18 +38,46 @@ def _wrong(message: str) -> int:
 def run_script(path: str, arguments: Sequence[str]) -> None:
     """Run the file `path` as `python path arguments...` would, with the alias installed."""
     sys.argv[:] = [path, *arguments]
-    if os.path.isfile(path) and path.endswith((".py", ".pyw")):
-        # As python does: a script's imports start in its own folder, not in the caller's. For
-        # folders and zip files runpy puts the path itself there.
-        sys.path[0] = os.path.dirname(os.path.abspath(path))
+    sys.excepthook = _without_these_frames
     compat.install()
-    runpy.run_path(path, run_name="__main__")
+    if not (os.path.isfile(path) and path.endswith((".py", ".pyw"))):
+        runpy.run_path(path, run_name="__main__")  # it puts the folder or zip file on sys.path
+        return
+    # As python does: the script's folder is where its imports start, and `__file__` is absolute.
+    # (runpy would make argv[0] absolute, too, and take the module away when the script ends.)
+    file = os.path.abspath(path)
+    sys.path[0] = os.path.dirname(file)
+    with io.open_code(file) as source:
+        code = compile(source.read(), file, "exec")
+    module = ModuleType("__main__")
+    module.__dict__.update(
+        __file__=file, __cached__=None, __loader__=None, __spec__=None, __package__=None
+    )
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _without_these_frames(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Show the error that ended a script as python would have: its traceback begins in the
+    script."""
+    at, ours = trace, None
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == __file__:
+            ours = at
+        at = at.tb_next
+    begin = trace if ours is None else ours.tb_next
+    while begin is not None and begin.tb_frame.f_code.co_filename == "<frozen runpy>":
+        begin = begin.tb_next
+    sys.__excepthook__(kind, error.with_traceback(begin), begin)  # (none: a SyntaxError there)
 
 
 def run_module(name: str, arguments: Sequence[str]) -> None:
     """Run the module `name` as `python -m name arguments...` would, with the alias installed."""
     sys.argv[:] = [name, *arguments]  # runpy replaces the first by the module's file
     sys.path[0] = os.getcwd()
+    sys.excepthook = _without_these_frames
     compat.install()
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from types import FunctionType
 from typing import Any
 
@@ -287,18 +288,32 @@ def _feature(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     )
 
 
+def _odd_channels(name: str, got: str, dims: int, accepted: str, then: str = ". ") -> str:
+    """What is said of an input that has not the dims of channels over `dims` spatial ones."""
+    spatial = f"{dims} spatial dimension{'s' if dims > 1 else ''}"
+    return (
+        f"{name}: {got}{then}Note that {name} exists to provide channel-wise dropout on inputs"
+        f" with {spatial}, a channel dimension, and an optional batch dimension (i.e. {accepted}"
+        " inputs)."
+    )
+
+
+_USE_DROPOUT = (
+    ", which is deprecated and will result in an error in a future release. To retain the behavior"
+    " and silence this warning, please use dropout instead. "
+)
+
+
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Zeroes whole channels of (N, C, L) or (C, L) with probability p."""
     _probability(p)
-    if input._a.ndim not in (2, 3):
-        raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input._a.ndim}D input."
-        )
-    if input._a.ndim == 3:
-        return _feature(input, p, training, inplace)
-    return aten.squeeze(_feature(aten.unsqueeze(input, 0), p, training, inplace), 0)
+    n = input._a.ndim
+    if n not in (2, 3):
+        got = f"Expected 2D or 3D input, but received a {n}D input"
+        raise RuntimeError(_odd_channels("dropout1d", got, 1, "2D or 3D"))
+    return _feature_of_one(input, p, training, inplace, n == 3)
 
 
 def dropout2d(
@@ -306,11 +321,18 @@ def dropout2d(
 ) -> Tensor:
     """Zeroes whole channels of (N, C, H, W) with probability p."""
     _probability(p)
-    if input._a.ndim not in (3, 4):
+    n = input._a.ndim
+    if n not in (3, 4):
+        got = f"Received a {n}-D input to dropout2d"
+        said = _odd_channels("dropout2d", got, 2, "3D or 4D", _USE_DROPOUT)
+        warnings.warn(said, stacklevel=2)
+    if n == 3:
         warnings.warn(
-            f"dropout2d: Received a {input._a.ndim}-D input to dropout2d, which is deprecated and "
-            "will result in an error "
-            "in a future release.",
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout"
+            " behavior is desired - input is interpreted as shape (N, C, L), where C is the channel"
+            " dim. This behavior will change in a future release to interpret the input as one"
+            " without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise"
+            " dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
         )
     return _feature(input, p, training, inplace)
@@ -321,14 +343,17 @@ def dropout3d(
 ) -> Tensor:
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) with probability p."""
     _probability(p)
-    if input._a.ndim not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input._a.ndim}-D input to dropout3d, which is deprecated and "
-            "will result in an error "
-            "in a future release.",
-            stacklevel=2,
-        )
-    if input._a.ndim == 5:
+    n = input._a.ndim
+    if n not in (4, 5):
+        got = f"Received a {n}-D input to dropout3d"
+        said = _odd_channels("dropout3d", got, 3, "4D or 5D", _USE_DROPOUT)
+        warnings.warn(said, stacklevel=2)
+    return _feature_of_one(input, p, training, inplace, n == 5)
+
+
+def _feature_of_one(input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
+    """Channel-wise dropout of a batch, or of one sample without the dim of the batch."""
+    if batch:
         return _feature(input, p, training, inplace)
     if inplace:
         return aten.squeeze_(_feature(aten.unsqueeze_(input, 0), p, training, True), 0)
@@ -497,7 +522,7 @@ def _unpool(
     for name, v in {"kernel_size": kernel_size, "stride": stride, "padding": padding}.items():
         check_ints(f"max_unpool{n}d", name, v)
     kernel, stride, padding = (
-        (v,) * n if isinstance(v, int) else tuple(v)
+        (int(v),) * n if isinstance(v, Integral) else tuple(v)
         for v in (kernel_size, kernel_size if stride is None else stride, padding)
     )
     if size is None:

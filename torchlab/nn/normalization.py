@@ -3,6 +3,7 @@ https://docs.pytorch.org/docs/2.13/nn.html#normalization-layers"""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
@@ -38,7 +39,9 @@ class _Affine(Module):
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    return (
+        (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
+    )
 
 
 class LayerNorm(_Affine):

@@ -11,7 +11,7 @@ from typing import Any
 from torchlab._core import events
 from torchlab._core.device import device
 from torchlab._core.dispatch import watching
-from torchlab._core.dispatch.arguments import MISSING, check_arguments
+from torchlab._core.dispatch.arguments import MISSING, taken
 from torchlab._core.dtype import dtype
 from torchlab._core.tape import NOGRAD, TLS, AccumulateGrad, Node, Out
 from torchlab._core.tensor import Parameter, Tensor
@@ -456,7 +456,7 @@ def converted(result: Any, cls: type) -> Any:
 def check_types(op: Any, args: tuple[Any, ...]) -> None:
     """Raise PyTorch's TypeError for the first argument that is not what the schema says."""
     if any(x is MISSING for x in args):
-        check_arguments(op, args)
+        taken(op, args)  # which says what is missing
     for i, (a, x) in enumerate(zip(op.schema.arguments, args, strict=False)):
         kind = a.type
         if kind.base != "Tensor":

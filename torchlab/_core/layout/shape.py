@@ -16,8 +16,11 @@ def prefix(op: str) -> str:
 
 
 def as_size(x: Any) -> int:
-    """An integer of any kind as an int; a symbolic one (a `torch.SymInt`) stays what it is."""
-    return x if isinstance(x, int) and type(x) is not bool else to_int(x)
+    """An integer of any kind as an int; a symbolic one (a `torch.SymInt`) stays what it is.
+    TypeError for what is none."""
+    if type(x) is bool:
+        raise TypeError("a size is an integer, not a bool")
+    return x if isinstance(x, int) else to_int(x)
 
 
 def numel(shape: Sequence[int]) -> int:

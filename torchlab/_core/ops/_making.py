@@ -308,11 +308,15 @@ def sizes_of(size: Any, name: str = "empty") -> tuple[int, ...]:
     try:
         out = tuple(x if type(x) is int else layouts.as_size(x) for x in size)
     except (TypeError, AttributeError):
-        bad = next(x for x in size if not hasattr(x, "__index__"))
-        raise TypeError(
-            f"{name}(): argument 'size' must be tuple of ints, but found element of type"
-            f" {type(bad).__name__}"
-        ) from None
+        for i, x in enumerate(size):
+            try:
+                layouts.as_size(x)
+            except TypeError:
+                raise TypeError(
+                    f"{name}(): argument 'size' must be tuple of ints, but found element of type"
+                    f" {type(x).__name__} at pos {i}"
+                ) from None
+        raise
     for x in out:
         if type(x) is int and x > _LONGEST:
             raise TypeError(

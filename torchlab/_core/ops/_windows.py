@@ -13,8 +13,8 @@ import numpy as np
 
 
 def window_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,) * n
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * n
     r = tuple(int(v) for v in value)
     if len(r) == 1:
         return r * n

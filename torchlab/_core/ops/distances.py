@@ -51,7 +51,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 @face("normalize", spaces=_F, method=False)
-def normalize(self: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
+def normalize(self: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """x / max(‖x‖ₚ, eps) along `dim`."""
     if out is not None:
         return aten.div(

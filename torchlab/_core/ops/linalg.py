@@ -222,7 +222,8 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
     if a.shape != b.shape:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to"
-            " have the same number of elements, but got different numbers"
+            f" have the same number of elements, but got {a.shape[0]} and {b.shape[0]} elements"
+            " respectively"
         )
     same_dtype("dot", a, b)
     if a.dtype is _BOOL:

@@ -260,10 +260,9 @@ def _check_search(bounds: Any, a: Any, sorter: Any) -> None:
 
 
 def _as_tensor(x: Any, like: Any) -> Any:
-    if isinstance(x, (bool, int, float)):
-        return aten.scalar_tensor(
-            x, dtype=like.dtype if isinstance(x, int) else None, device=like.device
-        )
+    if isinstance(x, (int, float, np.number)):
+        dtype = like.dtype if isinstance(x, (int, np.integer)) else None
+        return aten.scalar_tensor(x, dtype=dtype, device=like.device)
     return x
 
 

@@ -336,7 +336,7 @@ def _quantile(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
-    if isinstance(q, (int, float)):
+    if isinstance(q, (int, float, np.number)):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         q = aten.scalar_tensor(float(q), dtype=self.dtype, device=self.device)

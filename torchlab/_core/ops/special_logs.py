@@ -75,7 +75,7 @@ def logit(xp: Any, a: Any, eps: float | None, out: Any = None) -> Any:
     """ln(x / (1 − x)); x is first brought into [eps, 1 − eps] if eps is given."""
     if eps is not None:
         low = a.dtype.type(eps)
-        a = xp.minimum(xp.maximum(a, low), 1 - low)
+        a = xp.where(a < low, low, xp.minimum(a, 1 - low))  # (of bounds that cross, the lower)
     return into(xp.log(a / (1 - a)), out)
 
 

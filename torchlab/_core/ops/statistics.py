@@ -14,6 +14,7 @@ import numpy as np
 
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
+from torchlab._core.dispatch.arguments import value_of
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._reduce import (
@@ -200,7 +201,7 @@ def _declare(name: str, operator: Any, doc: str, method: bool) -> None:
                     f"{name}() received an invalid combination of arguments - both unbiased and "
                     "correction"
                 )
-            correction = 1 if unbiased else 0
+            correction = 1 if value_of(name, "unbiased", 2, "bool", unbiased) else 0
         if dim is not None and type(dim) is not int:
             dim = layout.wrap_dims(dim, self._a.ndim) or None
         if out is not None:

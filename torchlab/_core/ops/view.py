@@ -439,7 +439,10 @@ def slice_(xp: Any, a: Any, dim: int, start: Any, end: Any, step: int) -> Any:
     return a[(*(slice(None),) * dim, slice(start, end, step))]
 
 
-@composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
+@composite(
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+    tags=("tensor_for_number",),  # narrow.Tensor
+)
 def narrow(self: Any, dim: int, start: int, length: int) -> Any:
     """`length` entries of one dimension from `start`."""
     if isinstance(start, Tensor):

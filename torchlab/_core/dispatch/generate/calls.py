@@ -13,6 +13,7 @@ from torchlab._core.dispatch import modes
 from torchlab._core.dispatch.compute import EXACT_NUMBERS
 from torchlab._core.dispatch.generate import former, names, nodes
 from torchlab._core.dispatch.generate.source import compile_source, ident, indent
+from torchlab._core.dispatch.generate.values import check_values, counted_from_self
 from torchlab._core.dispatch.watching import PLAIN
 from torchlab._core.structures import structure
 from torchlab._core.tensor import Tensor
@@ -53,9 +54,10 @@ def call(op: Any, variant: str) -> Any:
     if variant in ("method", "dunder"):
         body = body.replace(" odd(OP_", " odd_method(OP_")
     if op.schema.arguments and variant != "core":
+        start = ", 0" if counted_from_self(op, variant) else ""
         lines.append("    try:")
         lines.append(indent(body, 8))
-        check = f"failed(failure_, OP_{ident(op)}, ({_all(op)}){_start(op, variant)})"
+        check = f"failed(failure_, OP_{ident(op)}, ({_all(op)}){start})"
         lines += ["    except Exception as failure_:", f"        {check}"]
         lines.append("        raise")
     else:
@@ -185,8 +187,8 @@ def _tensors(op: Any) -> list[Any]:
 
 
 def _check_tensors(op: Any, variant: str = "") -> list[str]:
-    """Leave for `odd` if an argument is no plain tensor; lists become lists. An operator of
-    Python's (`a @ b`) leaves what is no tensor to the other side."""
+    """Leave for `odd` if an argument is no plain tensor. An operator of Python's (`a @ b`) leaves
+    what is no tensor to the other side."""
     lines = []
     ask = f"odd(OP_{ident(op)}, ({_all(op)}))"
     for a in _tensors(op):
@@ -201,54 +203,7 @@ def _check_tensors(op: Any, variant: str = "") -> list[str]:
         else:
             lines.append(f"if type({n}) is not T and type({n}) is not P:")
         lines.append(go)
-    for a in op.schema.arguments:
-        t, n = a.type, a.name
-        if (
-            t.list
-            and t.base in ("int", "SymInt")
-            and t.size
-            and not (op.varargs and a is op.schema.arguments[1])
-        ):
-            lines.append(f"if type({n}) is int:")
-            lines.append(f"    {n} = ({n},) * {t.size}")
-            if a.has_default and a.default == ():  # PyTorch reads None as the empty list
-                lines += [f"elif {n} is None:", f"    {n} = ()"]
     return lines
-
-
-_QUICK = {  # types of values that need no look at them
-    "bool": ("bool",),
-    "int": ("int",),
-    "SymInt": ("int",),
-    "float": ("float", "int"),
-    "Scalar": ("float", "int"),
-    "str": ("str",),
-}
-
-
-def _check_values(op: Any, variant: str) -> list[str]:
-    """A look at numbers, flags and words; where a type is not the usual one, at all arguments."""
-    lines = []
-    for a in op.schema.arguments:
-        quick = _QUICK.get(a.type.base)
-        if quick is None or a.type.list or variant == "core":
-            continue
-        if a.kwarg_only and variant == "dunder":
-            continue
-        tests = [f"type({a.name}) is not {t}" for t in quick]
-        if a.type.optional or (a.has_default and a.default is None):
-            tests.insert(0, f"{a.name} is not None")
-        lines += [
-            f"if {' and '.join(tests)}:",
-            f"    check_arguments(OP_{ident(op)}, ({_all(op)}){_start(op, variant)})",
-        ]
-    return lines
-
-
-def _start(op: Any, variant: str) -> str:
-    """Positions in messages are counted without the `self` of a method."""
-    method = variant == "method" and op.schema.arguments[0].name == "self"
-    return ", 0" if method else ""
 
 
 def _edges(op: Any) -> list[str]:
@@ -356,7 +311,7 @@ def _general(op: Any, variant: str) -> str:
     if len(listed) == len(_tensors(op)) == len(op.schema.returns) == 1:
         if not op.schema.returns[0].type.list:
             return _general_list(op)
-    lines = _check_values(op, variant) + _check_tensors(op)
+    lines = check_values(op, variant) + _check_tensors(op)
     tensors = _tensors(op)
     direct = []
     for a in tensors:
@@ -407,7 +362,7 @@ def _general(op: Any, variant: str) -> str:
 def _view(op: Any, variant: str) -> str:
     i = ident(op)
     rest = "".join(", " + a.name for a in op.schema.arguments[1:])
-    lines = _check_tensors(op)
+    lines = check_values(op, variant) + _check_tensors(op)
     many = op.schema.returns[0].type.list
     kernel = (
         f"K_{i}(np, self._a{rest}) if k.plain or k.device.type != 'meta' else"
@@ -483,7 +438,8 @@ def _tensorwise(op: Any, variant: str) -> str:
     """The kernel takes and gives tensors (without history): for what concerns devices and
     formats."""
     i = ident(op)
-    lines = [*_check_tensors(op), f"result = K_{i}({_all(op)[:-2]})"]
+    lines = check_values(op, variant) + _check_tensors(op)
+    lines.append(f"result = K_{i}({_all(op)[:-2]})")
     if op.vjp:  # results of integers are not recorded: nobody is asked for a history
         lines += ["if not result._k.differentiable:", "    return result"]
         lines += _edges(op) + _record(op)
@@ -491,7 +447,7 @@ def _tensorwise(op: Any, variant: str) -> str:
 
 
 def _composite(op: Any, variant: str) -> str:
-    checks = _check_values(op, variant) + _check_tensors(op, variant)
+    checks = check_values(op, variant) + _check_tensors(op, variant)
     return "\n".join([*checks, f"return B_{ident(op)}({_all(op)[:-2]})"])
 
 
@@ -499,7 +455,7 @@ def _pointwise(op: Any, variant: str) -> str:
     """Any number of tensors or numbers: promotion, broadcasting and memory format in `compute`."""
     i = ident(op)
     tensors = _tensors(op)
-    lines = _check_values(op, variant)
+    lines = check_values(op, variant)
     for a in tensors:
         n = a.name
         bad = f"return odd(OP_{i}, ({_all(op)}))"

@@ -106,11 +106,10 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
     written = f.method if variant == "method" and callable(f.method) else f.body
     shown, passed = [], []
     for p in parameters:
-        if p.kind is p.VAR_KEYWORD:
-            return body
-        if p.kind is p.VAR_POSITIONAL:
-            shown.append("*" + p.name)
-            passed.append("*" + p.name)
+        if p.kind is p.VAR_KEYWORD or p.kind is p.VAR_POSITIONAL:
+            stars = "**" if p.kind is p.VAR_KEYWORD else "*"
+            shown.append(stars + p.name)
+            passed.append(stars + p.name)
             continue
         if p.kind is p.KEYWORD_ONLY and not any(x.startswith("*") for x in shown):
             shown.append("*")
@@ -133,7 +132,8 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
     types = names.pythons_types(_dtypes(parameters))
     head = "".join(x + "\n" for x in (f"def {f.name}({', '.join(shown)}):", *lines, *types))
     call = f"    return FACE_body_{key}({', '.join(passed)})\n"
-    source = head + names.explained(call, f.name, shown, _annotated(written))
+    first = 0 if variant == "method" else 1
+    source = head + names.explained(call, f.name, shown, _annotated(written), first)
     fn = compile_source(f"{f.name} ({variant})", source, env, f.name)
     fn.__doc__, fn.__module__ = f.doc, "torchlab"
     return names.shown(fn, f"FN_{key}") if lines else fn

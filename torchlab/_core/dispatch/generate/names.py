@@ -18,12 +18,12 @@ from typing import Any
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.arguments import (
     MISSING,
-    check_arguments,
-    check_value,
     dtype_of,
     explain,
     failed,
     missing,
+    taken,
+    value_of,
 )
 from torchlab._core.dispatch.generate.source import NAMESPACE, indent
 from torchlab._core.dtype import dtype
@@ -98,14 +98,15 @@ def shown(fn: Any, key: str) -> Any:
     return fn
 
 
-def explained(lines: str, name: str, shown: list[str], parameters: Any) -> str:
+def explained(lines: str, name: str, shown: list[str], parameters: Any, first: int = 1) -> str:
     """`lines` of a generated function of Python's, with an eye on wrong types: what the annotations
-    of its parameters say is seen to first, the rest if it fails."""
+    of its parameters say is seen to first, the rest if it fails. `first`: the position that
+    messages give the first parameter."""
     plain = [p.partition("=")[0] for p in shown if not p.startswith("*")]
     many = [p[1:] for p in shown if re.fullmatch(r"\*\w+", p)]
     given = ", ".join(f"'{n}': {n}" for n in [*plain, *many])
     checks = ""
-    for i, p in enumerate(parameters, 1):
+    for i, p in enumerate(parameters, first):
         kinds = [] if p.annotation is p.empty else str(p.annotation).split(" | ")
         kind = kinds[0] if kinds and kinds[1:] in ([], ["None"]) else ""
         if kind in ("bool", "int", "float", "str") and p.name in plain:
@@ -115,10 +116,15 @@ def explained(lines: str, name: str, shown: list[str], parameters: Any) -> str:
             if kinds[1:] or p.default is None:
                 tests.insert(0, f"{p.name} is not None")
             checks += f"    if {' and '.join(tests)}:\n"
-            checks += f"        check_value('{name}', '{p.name}', {i}, '{kind}', {p.name})\n"
+            said = f"'{name}', '{p.name.rstrip('_')}', {i}, '{kind}', {p.name}"
+            checks += f"        {p.name} = value_of({said})\n"
+    targets = "".join(f"{n}, " for n in [*plain, *many])
     return (
         f"{checks}    try:\n{indent(lines, 4)}    except Exception as error:\n"
-        f"        explain(error, '{name}', {{{given}}})\n        raise\n"
+        f"        again = explain(error, '{name}', {{{given}}})\n"
+        "        if again is None:\n            raise\n"
+        f"        {targets}= again\n        try:\n{indent(lines, 8)}"
+        "        except TypeError:\n            raise error from None\n"
     )
 
 
@@ -149,9 +155,9 @@ NAMESPACE.update(
     MISSING=MISSING,
     by_name=by_name,
     missing=missing,
-    check_arguments=check_arguments,
+    taken=taken,
     failed=failed,
-    check_value=check_value,
+    value_of=value_of,
     dtype_of=dtype_of,
     explain=explain,
     DTYPE=dtype,

@@ -7,6 +7,7 @@ from typing import Any
 from torchlab._core.dispatch.generate import calls, former, nodes
 from torchlab._core.dispatch.generate.calls import signature
 from torchlab._core.dispatch.generate.source import compile_source, ident
+from torchlab._core.dispatch.generate.values import check_values
 
 
 def inplace_call(op: Any, told: bool = False) -> Any:
@@ -33,7 +34,8 @@ def inplace_call(op: Any, told: bool = False) -> Any:
         f"        return odd_inplace(OP_{i}, IN_{i}, ({''.join(n + ', ' for n in names)}))",
     ]
     fast = _fast_lines(op)
-    lines = [f"    grad = prepare_write(OP_{i}, self, ({others}))"]
+    lines = ["    " + line for line in check_values(op, "method")]
+    lines.append(f"    grad = prepare_write(OP_{i}, self, ({others}))")
     if told:  # Note [Levels]
         lines.append(f"    top_ = top_level(({''.join(n + ', ' for n in names)}))")
     else:
@@ -179,8 +181,9 @@ def out_call(op: Any) -> Any:
         body = f"    return elementwise_out(OP_{i}, ({operands[0]}), ({operands[1]}), out)"
     else:
         body = f"    return general_out(OP_{i}, ({every}), out)"
+    checks = "".join(f"    {line}\n" for line in check_values(op, "function"))
     fn = compile_source(
-        f"{op.qualname} (out=)", f"{head}\n{body}\n", {f"OP_{i}": op}, f"{op.name}_out"
+        f"{op.qualname} (out=)", f"{head}\n{checks}{body}\n", {f"OP_{i}": op}, f"{op.name}_out"
     )
     fn.op = op
     return fn
