@@ -3,8 +3,10 @@ byte by byte, but for the archive's identity."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
+import pathlib
 import pickle
 import warnings
 import zipfile
@@ -13,6 +15,7 @@ from collections import OrderedDict
 import pytest
 
 import torchlab
+from torchlab.serialization.names import on_disk
 
 torch = pytest.importorskip("torch")
 warnings.filterwarnings("ignore", message=".*(TypedStorage|Sparse|quantiz).*")
@@ -424,3 +427,26 @@ def test_checkpoints_of_models(name, options, tmp_path):
             steps.append((loss.item(), after.flatten().tolist()))
         assert steps[0][0] == pytest.approx(steps[1][0], rel=1e-5)
         assert steps[0][1] == pytest.approx(steps[1][1], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("where", ["nn", "distributions.transforms", "optim", "optim.lr_scheduler"])
+def test_classes_are_named_as_pytorch_names_them(where: str) -> None:
+    theirs = importlib.import_module(f"torch.{where}")
+    ours = importlib.import_module(f"torchlab.{where}")
+    for name, cls in vars(theirs).items():
+        if isinstance(cls, type) and not name.startswith("_") and hasattr(ours, name):
+            if cls.__module__.startswith("torch."):
+                assert on_disk(getattr(ours, name)) == (cls.__module__, cls.__qualname__), name
+
+
+def test_whole_modules_with_the_classes_that_the_reader_allows(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "whole.pth"
+    torchlab.manual_seed(0)
+    model = torchlab.nn.Sequential(torchlab.nn.PReLU(), torchlab.nn.ConvTranspose1d(1, 1, 2))
+    torchlab.save(model, path)
+    nn = torch.nn.modules
+    classes = [nn.container.Sequential, nn.activation.PReLU, nn.conv.ConvTranspose1d]
+    with torch.serialization.safe_globals(classes):
+        read = torch.load(path)
+    x = [[1.0, -2.0, 3.0]]
+    assert read(torch.tensor(x)).tolist() == model(torchlab.tensor(x)).tolist()

@@ -10,8 +10,10 @@ than PyTorch's is looked for upwards: `torch.nn.modules.linear.Linear` is found 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from typing import Any
 
@@ -21,20 +23,10 @@ from torchlab._core.storages import StorageBase, TypedStorage, UntypedStorage
 OURS, THEIRS = "torchlab", "torch"
 _VISION = "vision"  # `torchlab.vision` is the library `torchvision` on disk
 
-# Where PyTorch defines the classes of a torchlab file, if it is not the same path.
-_MODULES = {
-    f"nn.{name}": f"nn.modules.{name}"
-    for name in (
-        "activation", "adaptive", "batchnorm", "channelshuffle", "conv", "distance", "dropout",
-        "flatten", "fold", "instancenorm", "linear", "loss", "module", "normalization", "padding",
-        "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling",
-    )
-}  # fmt: skip
-_MODULES.update(
-    {"nn.containers": "nn.modules.container", "nn.parameter_containers": "nn.modules.container"}
-)
-_KEEP = ("nn.parameter", "nn.functional", "nn.init", "nn.utils", "nn.modules")
+_KEEP = ("nn.parameter", "nn.functional", "nn.parallel", "nn.attention", "nn.init", "nn.utils", "nn.modules")
 _SCHEDULERS = "optim.lr_scheduler"
+# Files that torchvision has not; their names are public in the package above.
+_OWN_FILES = ("vision.ops.regions", "vision.datasets.emnist", "vision.datasets.qmnist")
 
 # torchlab objects that PyTorch knows by a name of their own: object → (module, name).
 _special: dict[int, tuple[Any, str, str]] = {}
@@ -56,15 +48,26 @@ enter(UntypedStorage, "torch.storage", "UntypedStorage")
 enter(TypedStorage, "torch.storage", "TypedStorage")
 
 
+@functools.cache
+def _of_modules() -> dict[str, str]:
+    """The files of `nn.modules`, which lists everything where PyTorch has it, by class name."""
+    package = importlib.import_module(f"{OURS}.nn.modules")
+    found = {}
+    for file in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{file.name}")
+        found.update(dict.fromkeys(module.__all__, f"nn.modules.{file.name}"))
+    return found
+
+
 def _renamed(module: str, name: str) -> str:
     """PyTorch's module of what torchlab defines in `module` (without the package's name)."""
-    found = _MODULES.get(module)
-    if found is not None:
-        return found
+    own = module == "nn.parameter_containers" or not module.startswith(_KEEP)
+    if module.startswith("nn.") and own:
+        return _of_modules().get(name.partition(".")[0], "nn")
+    if module.startswith("distributions._transforms"):
+        return "distributions.transforms"
     if module == _SCHEDULERS or module.startswith(_SCHEDULERS + "."):
         return _SCHEDULERS
-    if module.startswith("nn.") and not module.startswith(_KEEP):
-        return "nn"
     return module
 
 
@@ -90,6 +93,8 @@ def on_disk(obj: Any, name: str | None = None) -> tuple[str, str] | None:
         return (THEIRS, name) if face.__dict__.get(name) is obj else None
     if rest.partition(".")[0] == _VISION:
         # A private file's names are public in the package above, in torchvision too.
+        if rest in _OWN_FILES:
+            rest = rest.rpartition(".")[0]
         return THEIRS + rest.partition("._")[0], name
     rest = _renamed(rest, name)
     return (f"{THEIRS}.{rest}" if rest else THEIRS), name
