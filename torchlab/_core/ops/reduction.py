@@ -81,7 +81,7 @@ def _sum_all(self: Any) -> Any:
     return _sum_all(self)
 
 
-@face("sum")
+@face("sum", tags=("bare",))
 def sum(
     self: Any,
     dim: Any = None,

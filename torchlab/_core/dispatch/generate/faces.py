@@ -98,8 +98,8 @@ def _annotated(body: Any) -> Any:
 
 
 def _method(f: Any, body: Any, variant: str = "method") -> Any:
-    """`body` with NumPy's names and an eye on wrong types around it; as it is, if it has
-    parameters with stars, or hardly any."""
+    """`body` with NumPy's names and an eye on wrong types around it; as it is, if it has hardly any
+    parameters, or hands them all to operators, which look themselves (tag "bare", for hot ones)."""
     body.__name__ = body.__qualname__ = f.name  # Python's own messages say it
     parameters = list(inspect.signature(body).parameters.values())
     key = f"{variant}_{_key(f)}"
@@ -121,6 +121,8 @@ def _method(f: Any, body: Any, variant: str = "method") -> Any:
         shown, lines = names.accept(shown, f"FN_{key}", f.name)
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     many = starred and len(parameters) < 3 and variant == "function"  # of tensors, not sizes
+    if "bare" in f.tags and variant == "method":
+        return body
     if f.name.startswith("__"):  # an operator of Python's: hot, and never called by keyword
         return body
     if not lines and not many and (starred or len(parameters) < 2):
