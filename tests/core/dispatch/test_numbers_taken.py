@@ -131,3 +131,16 @@ class TestOtherNumbers:
         with pytest.raises(TypeError):
             tl.where(tl.tensor(True), tl.tensor(1), "a")
         assert tl.tensor(np.int32(1)).dtype is tl.int32
+
+    def test_integers_beyond_64_bits(self):
+        i, f = tl.tensor([1, 2]), tl.ones(2)
+        for call in (
+            lambda: i + 2**70, lambda: f * 2**70, lambda: f > 2**64, lambda: f.clone().fill_(2**70),
+            lambda: tl.add(f, f, alpha=2**70), lambda: tl.full((2,), 2**70), lambda: 2**70 - f,
+        ):
+            with pytest.raises(OverflowError, match="int too big to convert"):
+                call()
+        with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
+            f.lt(-(2**64))
+        assert (i + 2**63).tolist() == [1 - 2**63, 2 - 2**63]  # read as unsigned, wrapped around
+        assert (f + 2**63).tolist() == [2.0**63, 2.0**63]

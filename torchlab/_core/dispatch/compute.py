@@ -117,8 +117,10 @@ def operand_array(value: Any, dtype: dt.dtype, op: Any = None) -> np.ndarray:
     if op is not None and op.name in _CHECKED:
         return scalar_array(value, dtype, saturate=op.name == "where")
     if dtype.category == dt.INT:
-        if isinstance(value, (int, np.integer)) and -_INT64 <= value < _INT64:
-            return np.array(int(value)).astype(dtype.np)
+        if isinstance(value, (int, np.integer)) and -_INT64 <= value < 2 * _INT64:
+            return np.array(int(value) & (2 * _INT64 - 1), np.uint64).astype(dtype.np)
+    elif type(value) is int and not -_INT64 <= value < 2 * _INT64:
+        return scalar_array(value, dtype)  # which refuses it
     elif dtype.is_complex or dtype.is_floating_point and not isinstance(value, complex):
         with np.errstate(over="ignore"):
             return np.array(value, dtype=dtype.np)
@@ -133,6 +135,9 @@ def scalar_array(value: Any, dtype: dt.dtype, saturate: bool = False) -> np.ndar
     negative ones wrap around in unsigned types, and with `saturate` those beyond a 16-bit float
     become infinite."""
     fits = True
+    if type(value) is int and not -_INT64 <= value < 2 * _INT64:  # as PyTorch reads it: before all
+        small = "can't convert negative int to unsigned"
+        raise OverflowError(small if value < 0 else f"int too big to convert: {value}")
     if dtype.category in (dt.INT, dt.FLOAT) and isinstance(value, (complex, np.complexfloating)):
         fits = value.imag == 0
         value = value.real if fits else value
