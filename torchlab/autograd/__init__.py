@@ -13,7 +13,7 @@ from torchlab.autograd import (
     graph,
     tangents,
 )
-from torchlab.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from torchlab.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from torchlab.autograd.api import backward, grad
 from torchlab.autograd.function import Function
 from torchlab.autograd.grad_mode import (

@@ -33,7 +33,8 @@ from torchlab._core.tape import (
     unpack,
 )
 from torchlab._core.tensor import Tensor
-from torchlab.autograd import anomaly, node_hooks, ready, told
+from torchlab.autograd import anomaly_mode as anomaly
+from torchlab.autograd import node_hooks, ready, told
 from torchlab.autograd.sums import (
     LOCK,
     Work,

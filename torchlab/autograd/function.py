@@ -39,7 +39,7 @@ from torchlab._core.tape import (
     way_of,
 )
 from torchlab._core.tensor import Tensor
-from torchlab.autograd.anomaly import remember
+from torchlab.autograd.anomaly_mode import remember
 from torchlab.autograd.grad_mode import no_grad, set_grad_enabled
 
 transformed: list[Any] = []  # torchlab.autograd.function_transforms: calls on wrappers
