@@ -84,9 +84,7 @@ def test_intermediate_layers() -> None:
     }
 
 
-def test_weights_are_not_bundled() -> None:
-    with pytest.raises(ValueError, match="no pretrained weights"):
-        models.resnet18(weights="DEFAULT")
+def test_unknown_model() -> None:
     with pytest.raises(ValueError, match="Unknown model"):
         models.get_model("resnet19")
 
@@ -105,3 +103,13 @@ def test_frozen_batch_norm_equals_batch_norm_in_eval() -> None:
     x = torch.randn(2, 3, 4, 4)
     torch.testing.assert_close(frozen(x), norm.eval()(x))
     assert not list(frozen.parameters())
+
+
+def test_layers_of_vgg_from_a_list():
+    from torchlab.vision.models import vgg
+
+    made = vgg.make_layers([8, "M", 16], batch_norm=True)
+    kinds = [type(m).__name__ for m in made]
+    assert kinds == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d", "Conv2d", "BatchNorm2d", "ReLU"]
+    assert made[4].weight.shape == (16, 8, 3, 3)
+    assert [sum(w != "M" for w in vgg.cfgs[k]) for k in "ABDE"] == [8, 10, 13, 16]

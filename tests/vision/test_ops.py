@@ -93,3 +93,35 @@ def test_stochastic_depth() -> None:
     assert ops.stochastic_depth(x, 0.5, "batch", training=False) is x
     with pytest.raises(ValueError, match="probability"):
         ops.stochastic_depth(x, 1.5, "row")
+
+
+def test_turned_formats() -> None:
+    b = torch.tensor([[2.0, 3, 4, 2, 30], [10, 5, 6, 3, -100]])
+    centres = ops.box_convert(b, "xywhr", "cxcywhr")
+    expected = [[4.23205, 2.86603], [8.00184, 7.69395]]
+    torch.testing.assert_close(centres[:, :2], torch.tensor(expected), atol=1e-4, rtol=0)
+    corners = ops.box_convert(b, "cxcywhr", "xyxyxyxy")
+    expected = [
+        [-0.23205, 3.13397, 3.23205, 1.13397, 4.23205, 2.86603, 0.76795, 4.86603],
+        [11.99816, 2.30605, 10.95627, 8.21490, 8.00184, 7.69395, 9.04373, 1.78510],
+    ]
+    torch.testing.assert_close(corners, torch.tensor(expected), atol=1e-4, rtol=0)
+    torch.testing.assert_close(ops.box_convert(corners, "xyxyxyxy", "cxcywhr"), b)
+    # Whole numbers are rounded after each step.
+    whole = b.int()
+    expected = [[2, 3, 5, 1, 6, 3, 3, 5], [10, 5, 9, 11, 6, 10, 7, 4]]
+    assert ops.box_convert(whole, "xywhr", "xyxyxyxy").tolist() == expected
+    expected = [[0, 3, 4, 2, 30], [12, 2, 6, 3, -100]]
+    assert ops.box_convert(whole, "cxcywhr", "xywhr").tolist() == expected
+    with pytest.raises(NotImplementedError, match="in_fmt xywhr and out_fmt xyxy"):
+        ops.box_convert(b, "xywhr", "xyxy")
+    with pytest.raises(ValueError, match="in_fmt x and out_fmt xyxy"):
+        ops.box_convert(b, "x", "xyxy")
+
+
+def test_one_level_of_a_pyramid() -> None:
+    pyramid = ops.FeaturePyramidNetwork([2, 3], 4)
+    x, y = torch.ones(1, 3, 2, 2), torch.ones(1, 4, 2, 2)
+    inner, layer = pyramid.inner_blocks[1], pyramid.layer_blocks[0]
+    assert torch.equal(pyramid.get_result_from_inner_blocks(x, -1), inner(x))
+    assert torch.equal(pyramid.get_result_from_layer_blocks(y, 0), layer(y))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import torchlab as tl
+from torchlab.vision import tv_tensors
 from torchlab.vision.transforms import InterpolationMode
 from torchlab.vision.transforms import functional as F
 
@@ -249,3 +250,21 @@ def test_erase():
     np.testing.assert_array_equal(x.numpy(), FLOATS)
     with pytest.raises(TypeError, match="Tensor Image"):
         F.erase(PICTURE, 0, 0, 1, 1, tl.zeros(1))
+
+
+def test_erasing_keeps_the_class_of_a_tv_tensor():
+    out = F.erase(tv_tensors.Image(tl.ones(3, 4, 4)), 1, 1, 2, 2, tl.zeros(3, 1, 1))
+    assert type(out) is tv_tensors.Image and out.sum() == 36
+
+
+def test_pictures_of_16_bits_are_read_as_signed():
+    picture = Image.fromarray(np.array([[1, 40000]], np.uint16))
+    assert picture.mode == "I;16"
+    out = F.to_tensor(picture)
+    assert out.dtype is tl.int16 and out.tolist() == [[[1, -25536]]]
+    assert F.pil_to_tensor(picture).tolist() == [[[1, 40000]]]
+
+
+def test_gamma_of_two_channels():
+    with pytest.raises(TypeError, match=r"permitted channel values are \[1, 3\], but found 2"):
+        F.adjust_gamma(tl.ones(2, 4, 4), 2.0)

@@ -190,3 +190,20 @@ def test_keypoints_are_dots_and_lines():
 def test_bad_arguments(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_flow_is_coloured_by_its_direction():
+    flow = tl.tensor([[[0.0, 1, -2], [0.5, 0, 3]], [[0.0, 1, 1], [-1, 2, -3]]])
+    expected = [
+        [[255, 255, 120], [231, 255, 220]],
+        [[255, 208, 255], [187, 242, 0]],
+        [[255, 169, 188], [255, 134, 255]],
+    ]
+    out = U.flow_to_image(flow)
+    assert out.dtype is tl.uint8 and out.tolist() == expected
+    assert U.flow_to_image(flow[None]).tolist() == [expected]
+    assert not U.flow_to_image(flow.clone().requires_grad_()).requires_grad
+    with pytest.raises(ValueError, match="dtype torch.float, got torch.uint8"):
+        U.flow_to_image(out)
+    with pytest.raises(ValueError, match=r"\(2, H, W\) or \(N, 2, H, W\), got .*3, 2, 3"):
+        U.flow_to_image(out.float())

@@ -350,3 +350,22 @@ def test_images_under_maps_have_gradients():
     y = F.rotate(F.resize(F.gaussian_blur(x, 3), [7, 8]), 10.0, interpolation="bilinear")
     y.sum().backward()
     assert x.grad.shape == x.shape and float(x.grad.abs().min()) > 0
+
+
+def test_masks_of_bool_are_rounded_by_v2_and_cut_by_v1():
+    m = tl.tensor([[[True, False, False], [False, True, True], [True, True, False]]])
+    blurred = F.gaussian_blur(m, [3, 3], [0.8, 0.8])
+    assert blurred.int().tolist() == [[[1, 0, 0], [1, 1, 1], [1, 1, 1]]]
+    assert F1.gaussian_blur(m, [3, 3], [0.8, 0.8]).all()
+    turned = F.rotate(m, 30.0, interpolation=F1.InterpolationMode.BILINEAR)
+    assert turned.int().tolist() == [[[0, 0, 0], [1, 1, 1], [0, 1, 0]]]
+    assert F1.rotate(m, 30.0, interpolation=F1.InterpolationMode.BILINEAR).all()
+    assert F.adjust_sharpness(m, 2.0).dtype is tl.bool
+
+
+def test_wide_unsigned_images_are_cut_when_resized():
+    u = (tl.arange(9).reshape(1, 3, 3) * 7).to(tl.uint16)
+    assert F.resize(u, [2, 2], antialias=True).int().tolist() == [[[10, 19], [36, 45]]]
+    assert F1.resize(u, [2, 2], antialias=True).int().tolist() == [[[10, 19], [36, 45]]]
+    assert F.gaussian_blur(u, [3, 3], [0.8, 0.8])[0, 0].int().tolist() == [13, 17, 21]
+    assert F1.gaussian_blur(u, [3, 3], [0.8, 0.8])[0, 0].int().tolist() == [13, 17, 20]

@@ -14,6 +14,7 @@ import numpy as np
 
 from torchlab._core import dtype as dt
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.info import finfo
 from torchlab._core.lazy import lazy
 from torchlab._core.tensor import Tensor
 from torchlab.vision.transforms.functional import convert_image_dtype, to_pil_image
@@ -22,6 +23,7 @@ __all__ = [
     "draw_bounding_boxes",
     "draw_keypoints",
     "draw_segmentation_masks",
+    "flow_to_image",
     "make_grid",
     "save_image",
 ]
@@ -30,6 +32,10 @@ PIL = lazy("PIL.Image", "pip install pillow")
 ImageColor = lazy("PIL.ImageColor", "pip install pillow")
 ImageDraw = lazy("PIL.ImageDraw", "pip install pillow")
 ImageFont = lazy("PIL.ImageFont", "pip install pillow")
+
+
+def _log_api_usage_once(obj: Any) -> None:
+    """Models that were copied out of torchvision call it. It counts uses; none is told here."""
 
 
 def _unit(t: Tensor, bounds: tuple[float, float] | None) -> None:
@@ -333,3 +339,57 @@ def draw_keypoints(
             if shown[a] and shown[b]:
                 pen.line((*points[a], *points[b]), width=width)
     return _back(picture, image)
+
+
+# The wheel of colours of "A Database and Evaluation Methodology for Optical Flow" (Baker et al.,
+# 2007): arcs of so many colours, the channel that is full, the one that moves, whether it rises.
+_ARCS = (
+    (15, 0, 1, True),
+    (6, 1, 0, False),
+    (4, 1, 2, True),
+    (11, 2, 1, False),
+    (13, 2, 0, True),
+    (6, 0, 2, False),
+)
+
+
+def _wheel() -> Tensor:
+    """(55, 3): the colours of the directions, 0 to 255."""
+    arcs = []
+    for count, full, moving, rising in _ARCS:
+        arc = aten.zeros((count, 3))
+        steps = aten.floor(255 * aten.arange(count) / count)
+        arc[:, full] = 255
+        arc[:, moving] = steps if rising else 255 - steps
+        arcs.append(arc)
+    return aten.cat(arcs)
+
+
+def flow_to_image(flow: Tensor) -> Tensor:
+    """Optical flow (2, H, W) or (N, 2, H, W), float32, as bytes (3, H, W) or (N, 3, H, W).
+
+    The colour is the direction, its strength the length: the longest vector of all images has the
+    full colour, no movement is white. ValueError for another type or shape.
+    """
+    if flow.dtype != dt.float32:
+        raise ValueError(f"Flow should be of dtype torch.float, got {flow.dtype}.")
+    batch = flow[None] if flow.ndim == 3 else flow
+    if batch.ndim != 4 or batch.shape[1] != 2:
+        raise ValueError(
+            f"Input flow should have shape (2, H, W) or (N, 2, H, W), got {flow.shape}."
+        )
+    batch = batch.detach()
+    longest = aten.sum(batch**2, dim=1).sqrt().max()
+    batch = batch / (longest + finfo(batch.dtype).eps)
+    length = aten.sum(batch**2, dim=1).sqrt()
+    wheel = _wheel().to(batch.device)
+    count = wheel.shape[0]
+    place = (aten.atan2(-batch[:, 1], -batch[:, 0]) / math.pi + 1) / 2 * (count - 1)
+    before = aten.floor(place).long()
+    share = place - before
+    image = aten.zeros((batch.shape[0], 3, *batch.shape[2:]), dtype=dt.uint8, device=batch.device)
+    for channel in range(3):
+        colours = wheel[:, channel] / 255.0
+        mixed = (1 - share) * colours[before] + share * colours[(before + 1) % count]
+        image[:, channel] = aten.floor(255 * (1 - length * (1 - mixed)))
+    return image[0] if flow.ndim == 3 else image

@@ -16,28 +16,56 @@ from torchlab.vision.models import (
 )
 from torchlab.vision.models import (
     detection,
+    inception,
+    maxvit,
     mobilenetv2,
     mobilenetv3,
+    optical_flow,
+    regnet,
+    segmentation,
+    shufflenetv2,
     swin_transformer,
+    video,
     vision_transformer,
 )
 from torchlab.vision.models import (
     efficientnet as _efficientnet,
 )
 from torchlab.vision.models import (
+    googlenet as _googlenet,
+)
+from torchlab.vision.models import (
+    mnasnet as _mnasnet,
+)
+from torchlab.vision.models import (
     resnet as _resnet,
+)
+from torchlab.vision.models import (
+    squeezenet as _squeezenet,
 )
 from torchlab.vision.models import (
     vgg as _vgg,
 )
-from torchlab.vision.models._api import get_model, get_model_builder, list_models
+from torchlab.vision.models._api import (
+    Weights,
+    WeightsEnum,
+    get_model,
+    get_model_builder,
+    get_model_weights,
+    get_weight,
+    list_models,
+)
 
 _PARTS = (
-    _alexnet, _convnext, _densenet, _efficientnet, mobilenetv2, mobilenetv3, _resnet,
-    swin_transformer, _vgg, vision_transformer,
+    _alexnet, _convnext, _densenet, _efficientnet, _googlenet, inception, maxvit, _mnasnet,
+    mobilenetv2, mobilenetv3, regnet, _resnet, shufflenetv2, _squeezenet, swin_transformer, _vgg,
+    vision_transformer,
 )  # fmt: skip
 for _part in _PARTS:
     globals().update({name: getattr(_part, name) for name in _part.__all__})
 
-__all__ = ["detection", "get_model", "get_model_builder", "list_models"]
+__all__ = [
+    "Weights", "WeightsEnum", "detection", "get_model", "get_model_builder", "get_model_weights",
+    "get_weight", "list_models", "optical_flow", "segmentation", "video",
+]  # fmt: skip
 __all__ += [name for part in _PARTS for name in part.__all__]

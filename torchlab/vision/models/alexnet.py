@@ -6,12 +6,11 @@ Source: https://docs.pytorch.org/vision/0.28/models/alexnet.html
 
 from __future__ import annotations
 
-from typing import Any
-
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._weights import builder, imagenet
 
 
 class AlexNet(nn.Module):
@@ -49,11 +48,14 @@ class AlexNet(nn.Module):
         return self.classifier(aten.flatten(self.avgpool(self.features(x)), 1))
 
 
-@register_model()
-def alexnet(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> AlexNet:
-    """AlexNet."""
-    no_weights(weights, "alexnet")
-    return AlexNet(**kwargs)
+class AlexNet_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "alexnet-owt-7be5be79", 224, (56.522, 79.066), 61100840, 0.714, 233.087, "#alexnet-and-vgg",
+        min_size=63,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
 
 
-__all__ = ["AlexNet", "alexnet"]
+alexnet = builder("alexnet", AlexNet, AlexNet_Weights, "AlexNet.")
+
+__all__ = ["AlexNet", "AlexNet_Weights", "alexnet"]

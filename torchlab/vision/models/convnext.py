@@ -13,7 +13,8 @@ from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._weights import NEW_RECIPE, builder, built, imagenet
 from torchlab.vision.ops.misc import Conv2dNormActivation, Permute
 from torchlab.vision.ops.stochastic_depth import StochasticDepth
 
@@ -125,11 +126,54 @@ class ConvNeXt(nn.Module):
         return self.classifier(self.avgpool(self.features(x)))
 
 
-def _builder(size: str, widths: tuple[int, ...], middle: int, depth: float) -> Any:
-    name = f"convnext_{size}"
+_known = partial(imagenet, min_size=32, docs=NEW_RECIPE)
 
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ConvNeXt:
-        no_weights(weights, name)
+
+class ConvNeXt_Tiny_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "convnext_tiny-983f1562", (224, 236), (82.52, 96.146), 28589128, 4.456, 109.119,
+        "#convnext",
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ConvNeXt_Small_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "convnext_small-0c510722", (224, 230), (83.616, 96.65), 50223688, 8.684, 191.703,
+        "#convnext",
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ConvNeXt_Base_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "convnext_base-6075fbad", (224, 232), (84.062, 96.87), 88591464, 15.355, 338.064,
+        "#convnext",
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ConvNeXt_Large_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "convnext_large-ea097f82", (224, 232), (84.414, 96.976), 197767336, 34.361, 754.537,
+        "#convnext",
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+def _convnext(
+    block_setting: list[CNBlockConfig], stochastic_depth_prob: float,
+    weights: WeightsEnum | None, progress: bool, **kwargs: Any,
+) -> ConvNeXt:  # fmt: skip
+    """A ConvNeXt of such blocks with the weights."""
+    make = partial(ConvNeXt, block_setting, stochastic_depth_prob=stochastic_depth_prob)
+    return built(make, weights, progress, kwargs)
+
+
+def _builder(
+    size: str, widths: tuple[int, ...], middle: int, depth: float, weights: type[WeightsEnum]
+) -> Any:
+    def make(**kwargs: Any) -> ConvNeXt:
         layers = (3, 3, middle, 3)
         setting = [
             CNBlockConfig(w, after, n)
@@ -137,14 +181,15 @@ def _builder(size: str, widths: tuple[int, ...], middle: int, depth: float) -> A
         ]
         return ConvNeXt(setting, **{"stochastic_depth_prob": depth, **kwargs})
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"ConvNeXt, {size}."
-    return register_model()(build)
+    return builder(f"convnext_{size}", make, weights, f"ConvNeXt, {size}.")
 
 
-convnext_tiny = _builder("tiny", (96, 192, 384, 768), 9, 0.1)
-convnext_small = _builder("small", (96, 192, 384, 768), 27, 0.4)
-convnext_base = _builder("base", (128, 256, 512, 1024), 27, 0.5)
-convnext_large = _builder("large", (192, 384, 768, 1536), 27, 0.5)
+convnext_tiny = _builder("tiny", (96, 192, 384, 768), 9, 0.1, ConvNeXt_Tiny_Weights)
+convnext_small = _builder("small", (96, 192, 384, 768), 27, 0.4, ConvNeXt_Small_Weights)
+convnext_base = _builder("base", (128, 256, 512, 1024), 27, 0.5, ConvNeXt_Base_Weights)
+convnext_large = _builder("large", (192, 384, 768, 1536), 27, 0.5, ConvNeXt_Large_Weights)
 
-__all__ = ["ConvNeXt", "convnext_base", "convnext_large", "convnext_small", "convnext_tiny"]
+__all__ = [
+    "ConvNeXt", "ConvNeXt_Base_Weights", "ConvNeXt_Large_Weights", "ConvNeXt_Small_Weights",
+    "ConvNeXt_Tiny_Weights", "convnext_base", "convnext_large", "convnext_small", "convnext_tiny",
+]  # fmt: skip

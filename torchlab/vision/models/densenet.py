@@ -5,7 +5,9 @@ Source: https://docs.pytorch.org/vision/0.28/models/densenet.html
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 from torchlab import nn
@@ -13,7 +15,8 @@ from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
 from torchlab.utils.checkpoint import checkpoint
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._weights import PORTED, builder, built, imagenet
 
 
 class _DenseLayer(nn.Module):
@@ -117,19 +120,73 @@ class DenseNet(nn.Module):
         return self.classifier(aten.flatten(F.adaptive_avg_pool2d(features, (1, 1)), 1))
 
 
-def _builder(name: str, growth: int, blocks: tuple[int, ...], first: int) -> Any:
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> DenseNet:
-        no_weights(weights, name)
+_known = partial(imagenet, min_size=29, docs=PORTED)
+
+
+class DenseNet121_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "densenet121-a639ec97", 224, (74.434, 91.972), 7978856, 2.834, 30.845, "pull/116"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class DenseNet161_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "densenet161-8d451a50", 224, (77.138, 93.56), 28681000, 7.728, 110.369, "pull/116"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class DenseNet169_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "densenet169-b2777c0a", 224, (75.6, 92.806), 14149480, 3.36, 54.708, "pull/116"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class DenseNet201_Weights(WeightsEnum):
+    IMAGENET1K_V1 = _known(
+        "densenet201-c1103571", 224, (76.896, 93.37), 20013928, 4.291, 77.373, "pull/116"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+# The files are from when names had dots: "denselayer1.norm.1.bias" is "denselayer1.norm1.bias".
+_OLD = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
+
+
+def _renamed(state: dict[str, Any]) -> dict[str, Any]:
+    for name in list(state):
+        if _OLD.search(name):
+            state[_OLD.sub(r"\1\2", name)] = state.pop(name)
+    return state
+
+
+def _densenet(
+    growth_rate: int, block_config: tuple[int, ...], num_init_features: int,
+    weights: WeightsEnum | None, progress: bool, **kwargs: Any,
+) -> DenseNet:  # fmt: skip
+    """A DenseNet of such blocks with the weights."""
+    make = partial(DenseNet, growth_rate, block_config, num_init_features)
+    return built(make, weights, progress, kwargs, rename=_renamed)
+
+
+def _builder(
+    layers: int, growth: int, blocks: tuple[int, ...], first: int, weights: type[WeightsEnum]
+) -> Any:
+    def make(**kwargs: Any) -> DenseNet:
         return DenseNet(growth, blocks, first, **kwargs)
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"DenseNet with {2 * sum(blocks) + 5} layers."
-    return register_model()(build)
+    doc = f"DenseNet with {layers} layers."
+    return builder(f"densenet{layers}", make, weights, doc, rename=_renamed)
 
 
-densenet121 = _builder("densenet121", 32, (6, 12, 24, 16), 64)
-densenet161 = _builder("densenet161", 48, (6, 12, 36, 24), 96)
-densenet169 = _builder("densenet169", 32, (6, 12, 32, 32), 64)
-densenet201 = _builder("densenet201", 32, (6, 12, 48, 32), 64)
+densenet121 = _builder(121, 32, (6, 12, 24, 16), 64, DenseNet121_Weights)
+densenet161 = _builder(161, 48, (6, 12, 36, 24), 96, DenseNet161_Weights)
+densenet169 = _builder(169, 32, (6, 12, 32, 32), 64, DenseNet169_Weights)
+densenet201 = _builder(201, 32, (6, 12, 48, 32), 64, DenseNet201_Weights)
 
-__all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
+__all__ = [
+    "DenseNet", "DenseNet121_Weights", "DenseNet161_Weights", "DenseNet169_Weights",
+    "DenseNet201_Weights", "densenet121", "densenet161", "densenet169", "densenet201",
+]  # fmt: skip

@@ -15,10 +15,12 @@ from typing import Any
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
 from torchlab.vision.models._utils import _make_divisible
+from torchlab.vision.models._weights import NEW_RECIPE, PORTED, builder, built, imagenet
 from torchlab.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 from torchlab.vision.ops.stochastic_depth import StochasticDepth
+from torchlab.vision.transforms._image import InterpolationMode
 
 Layer = Callable[..., nn.Module]
 
@@ -232,50 +234,171 @@ _V2: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+class EfficientNet_B0_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b0_rwightman-7f5810bc", (224, 256, InterpolationMode.BICUBIC),
+        (77.692, 93.532), 5288548, 0.386, 20.451, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B1_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b1_rwightman-bac287d4", (240, 256, InterpolationMode.BICUBIC),
+        (78.642, 94.186), 7794184, 0.687, 30.134, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "efficientnet_b1-c27df63c", (240, 255, InterpolationMode.BILINEAR), (79.838, 94.934),
+        7794184, 0.687, 30.136, "issues/3995#new-recipe-with-lr-wd-crop-tuning", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class EfficientNet_B2_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b2_rwightman-c35c1473", (288, 288, InterpolationMode.BICUBIC),
+        (80.608, 95.31), 9109994, 1.088, 35.174, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B3_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b3_rwightman-b3899882", (300, 320, InterpolationMode.BICUBIC),
+        (82.008, 96.054), 12233232, 1.827, 47.184, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B4_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b4_rwightman-23ab8bcd", (380, 384, InterpolationMode.BICUBIC),
+        (83.384, 96.594), 19341616, 4.394, 74.489, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B5_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b5_lukemelas-1a07897c", (456, 456, InterpolationMode.BICUBIC),
+        (83.444, 96.628), 30389784, 10.266, 116.864, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B6_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b6_lukemelas-24a108a5", (528, 528, InterpolationMode.BICUBIC),
+        (84.008, 96.916), 43040704, 19.068, 165.362, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_B7_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_b7_lukemelas-c5b4e57e", (600, 600, InterpolationMode.BICUBIC),
+        (84.122, 96.908), 66347960, 37.746, 254.675, "#efficientnet-v1", docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_V2_S_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_v2_s-dd5fe13b", (384, 384, InterpolationMode.BILINEAR), (84.228, 96.878),
+        21458488, 8.366, 82.704, "#efficientnet-v2", min_size=33, docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_V2_M_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_v2_m-dc08266a", (480, 480, InterpolationMode.BILINEAR), (85.112, 97.156),
+        54139356, 24.582, 208.01, "#efficientnet-v2", min_size=33, docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class EfficientNet_V2_L_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "efficientnet_v2_l-59c71312",
+        (480, 480, InterpolationMode.BICUBIC, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)), (85.808, 97.788),
+        118515272, 56.08, 454.573, "#efficientnet-v2", min_size=33, docs=PORTED,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+def _efficientnet_conf(
+    arch: str, **kwargs: Any
+) -> tuple[list[MBConvConfig | FusedMBConvConfig], int | None]:
+    """The blocks, and the last layer's channels where they are not four times as many as before.
+
+    `width_mult` and `depth_mult` for the models "efficientnet_b…". ValueError for other names.
+    """
+    if arch.startswith("efficientnet_b"):
+        scale = {k: kwargs.pop(k) for k in ("width_mult", "depth_mult")}
+        return [MBConvConfig(*row, **scale) for row in _STAGES], None
+    size = arch.removeprefix("efficientnet_v2_")[:1]
+    if not arch.startswith("efficientnet_v2_") or size not in _V2:
+        raise ValueError(f"Unsupported model type {arch}")
+    kinds: dict[str, Any] = {"F": FusedMBConvConfig, "M": MBConvConfig}
+    return [kinds[row[0]](*row[1:]) for row in _V2[size]], 1280
+
+
+def _efficientnet(
+    inverted_residual_setting: Sequence[MBConvConfig | FusedMBConvConfig], dropout: float,
+    last_channel: int | None, weights: WeightsEnum | None, progress: bool, **kwargs: Any,
+) -> EfficientNet:  # fmt: skip
+    """An EfficientNet of such blocks with the weights."""
+    make = partial(
+        EfficientNet, inverted_residual_setting, dropout=dropout, last_channel=last_channel
+    )
+    return built(make, weights, progress, kwargs)
+
+
 def _builder(
-    name: str, setting: Callable[[], list[_MBConvConfig]], dropout: float, **facts: Any
+    name: str, dropout: float, weights: type[WeightsEnum], norm: Layer | None, **scale: float
 ) -> Any:
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNet:
-        no_weights(weights, name)
-        given = {"dropout": dropout, **facts, **kwargs}
-        return EfficientNet(setting(), **given)
+    def make(**kwargs: Any) -> EfficientNet:
+        setting, last = _efficientnet_conf(name, **scale)
+        return EfficientNet(
+            setting, **{"dropout": dropout, "last_channel": last, "norm_layer": norm, **kwargs}
+        )
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name.replace('_', ' ').replace('efficientnet', 'EfficientNet')}."
-    return register_model()(build)
-
-
-def _b(number: int, width: float, depth: float, dropout: float, **facts: Any) -> Any:
-    def setting() -> list[_MBConvConfig]:
-        return [MBConvConfig(*row, width_mult=width, depth_mult=depth) for row in _STAGES]
-
-    return _builder(f"efficientnet_b{number}", setting, dropout, **facts)
+    doc = f"{name.replace('_', ' ').replace('efficientnet', 'EfficientNet')}."
+    return builder(name, make, weights, doc)
 
 
-def _v2(size: str, dropout: float) -> Any:
-    def setting() -> list[_MBConvConfig]:
-        kinds: dict[str, Any] = {"F": FusedMBConvConfig, "M": MBConvConfig}
-        return [kinds[row[0]](*row[1:]) for row in _V2[size]]
+def _b(
+    number: int, width: float, depth: float, dropout: float, weights: type[WeightsEnum],
+    norm_layer: Layer | None = None,
+) -> Any:  # fmt: skip
+    name = f"efficientnet_b{number}"
+    return _builder(name, dropout, weights, norm_layer, width_mult=width, depth_mult=depth)
 
+
+def _v2(size: str, dropout: float, weights: type[WeightsEnum]) -> Any:
     norm = partial(nn.BatchNorm2d, eps=1e-3)
-    return _builder(f"efficientnet_v2_{size}", setting, dropout, last_channel=1280, norm_layer=norm)
+    return _builder(f"efficientnet_v2_{size}", dropout, weights, norm)
 
 
 _NORM = partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)
-efficientnet_b0 = _b(0, 1.0, 1.0, 0.2)
-efficientnet_b1 = _b(1, 1.0, 1.1, 0.2)
-efficientnet_b2 = _b(2, 1.1, 1.2, 0.3)
-efficientnet_b3 = _b(3, 1.2, 1.4, 0.3)
-efficientnet_b4 = _b(4, 1.4, 1.8, 0.4)
-efficientnet_b5 = _b(5, 1.6, 2.2, 0.4, norm_layer=_NORM)
-efficientnet_b6 = _b(6, 1.8, 2.6, 0.5, norm_layer=_NORM)
-efficientnet_b7 = _b(7, 2.0, 3.1, 0.5, norm_layer=_NORM)
-efficientnet_v2_s = _v2("s", 0.2)
-efficientnet_v2_m = _v2("m", 0.3)
-efficientnet_v2_l = _v2("l", 0.4)
+efficientnet_b0 = _b(0, 1.0, 1.0, 0.2, EfficientNet_B0_Weights)
+efficientnet_b1 = _b(1, 1.0, 1.1, 0.2, EfficientNet_B1_Weights)
+efficientnet_b2 = _b(2, 1.1, 1.2, 0.3, EfficientNet_B2_Weights)
+efficientnet_b3 = _b(3, 1.2, 1.4, 0.3, EfficientNet_B3_Weights)
+efficientnet_b4 = _b(4, 1.4, 1.8, 0.4, EfficientNet_B4_Weights)
+efficientnet_b5 = _b(5, 1.6, 2.2, 0.4, EfficientNet_B5_Weights, norm_layer=_NORM)
+efficientnet_b6 = _b(6, 1.8, 2.6, 0.5, EfficientNet_B6_Weights, norm_layer=_NORM)
+efficientnet_b7 = _b(7, 2.0, 3.1, 0.5, EfficientNet_B7_Weights, norm_layer=_NORM)
+efficientnet_v2_s = _v2("s", 0.2, EfficientNet_V2_S_Weights)
+efficientnet_v2_m = _v2("m", 0.3, EfficientNet_V2_M_Weights)
+efficientnet_v2_l = _v2("l", 0.4, EfficientNet_V2_L_Weights)
 
 __all__ = [
-    "EfficientNet", "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3",
-    "efficientnet_b4", "efficientnet_b5", "efficientnet_b6", "efficientnet_b7",
-    "efficientnet_v2_l", "efficientnet_v2_m", "efficientnet_v2_s",
+    "EfficientNet", "EfficientNet_B0_Weights", "EfficientNet_B1_Weights", "EfficientNet_B2_Weights",
+    "EfficientNet_B3_Weights", "EfficientNet_B4_Weights", "EfficientNet_B5_Weights",
+    "EfficientNet_B6_Weights", "EfficientNet_B7_Weights", "EfficientNet_V2_L_Weights",
+    "EfficientNet_V2_M_Weights", "EfficientNet_V2_S_Weights", "efficientnet_b0", "efficientnet_b1",
+    "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "efficientnet_b5", "efficientnet_b6",
+    "efficientnet_b7", "efficientnet_v2_l", "efficientnet_v2_m", "efficientnet_v2_s",
 ]  # fmt: skip

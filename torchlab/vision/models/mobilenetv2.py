@@ -12,8 +12,9 @@ from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
 from torchlab.vision.models._utils import _make_divisible
+from torchlab.vision.models._weights import NEW_RECIPE, builder, imagenet
 from torchlab.vision.ops.misc import Conv2dNormActivation
 
 Layer = Callable[..., nn.Module]
@@ -104,11 +105,17 @@ class MobileNetV2(nn.Module):
         return self.classifier(aten.flatten(x, 1))
 
 
-@register_model()
-def mobilenet_v2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV2:
-    """MobileNetV2."""
-    no_weights(weights, "mobilenet_v2")
-    return MobileNetV2(**kwargs)
+class MobileNet_V2_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "mobilenet_v2-b0353104", 224, (71.878, 90.286), 3504872, 0.301, 13.555, "#mobilenetv2"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "mobilenet_v2-7ebf99e0", (224, 232), (72.154, 90.822), 3504872, 0.301, 13.598,
+        "issues/3995#new-recipe-with-reg-tuning", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
 
 
-__all__ = ["MobileNetV2", "mobilenet_v2"]
+mobilenet_v2 = builder("mobilenet_v2", MobileNetV2, MobileNet_V2_Weights, "MobileNetV2.")
+
+__all__ = ["MobileNetV2", "MobileNet_V2_Weights", "mobilenet_v2"]

@@ -12,8 +12,9 @@ from typing import Any
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
 from torchlab.vision.models._utils import _make_divisible
+from torchlab.vision.models._weights import NEW_RECIPE, builder, built, imagenet
 from torchlab.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 
 Layer = Callable[..., nn.Module]
@@ -156,12 +157,18 @@ _SMALL: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
-def _build(
-    name: str, rows: Any, last: int, weights: Any, width_mult: float = 1.0,
-    reduced_tail: bool = False, dilated: bool = False, **kwargs: Any,
-) -> MobileNetV3:  # fmt: skip
-    """`reduced_tail` halves the channels of the last stage, `dilated` dilates it by 2."""
-    no_weights(weights, name)
+_ROWS = {"mobilenet_v3_large": (_LARGE, 1280), "mobilenet_v3_small": (_SMALL, 1024)}
+
+
+def _mobilenet_v3_conf(
+    arch: str, width_mult: float = 1.0, reduced_tail: bool = False, dilated: bool = False,
+    **kwargs: Any,
+) -> tuple[list[InvertedResidualConfig], int]:  # fmt: skip
+    """The blocks and the last layer's channels. `reduced_tail` halves the channels of the last
+    stage, `dilated` dilates it by 2. ValueError for another model's name."""
+    if arch not in _ROWS:
+        raise ValueError(f"Unsupported model type {arch}")
+    rows, last = _ROWS[arch]
     half = 2 if reduced_tail else 1
     dilation = 2 if dilated else 1
     setting = []
@@ -176,20 +183,55 @@ def _build(
                 inp, k, wide, out, se, act, s, dilation if tail else 1, width_mult
             )
         )
-    channel = InvertedResidualConfig.adjust_channels(last // half, width_mult)
+    return setting, InvertedResidualConfig.adjust_channels(last // half, width_mult)
+
+
+def _make(arch: str, **kwargs: Any) -> MobileNetV3:
+    setting, channel = _mobilenet_v3_conf(arch, **kwargs)
+    for used in ("width_mult", "reduced_tail", "dilated"):
+        kwargs.pop(used, None)
     return MobileNetV3(setting, channel, **kwargs)
 
 
-@register_model()
-def mobilenet_v3_large(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV3:
-    """MobileNetV3, large."""
-    return _build("mobilenet_v3_large", _LARGE, 1280, weights, **kwargs)
+def _mobilenet_v3(
+    inverted_residual_setting: list[InvertedResidualConfig], last_channel: int,
+    weights: WeightsEnum | None, progress: bool, **kwargs: Any,
+) -> MobileNetV3:  # fmt: skip
+    """A MobileNetV3 of such blocks with the weights."""
+    make = partial(MobileNetV3, inverted_residual_setting, last_channel)
+    return built(make, weights, progress, kwargs)
 
 
-@register_model()
-def mobilenet_v3_small(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV3:
-    """MobileNetV3, small."""
-    return _build("mobilenet_v3_small", _SMALL, 1024, weights, **kwargs)
+class MobileNet_V3_Large_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "mobilenet_v3_large-8738ca79", 224, (74.042, 91.34), 5483032, 0.217, 21.114,
+        "#mobilenetv3-large--small",
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "mobilenet_v3_large-5c1a4163", (224, 232), (75.274, 92.566), 5483032, 0.217, 21.107,
+        "issues/3995#new-recipe-with-reg-tuning", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
 
 
-__all__ = ["MobileNetV3", "mobilenet_v3_large", "mobilenet_v3_small"]
+class MobileNet_V3_Small_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "mobilenet_v3_small-047dcff4", 224, (67.668, 87.402), 2542856, 0.057, 9.829,
+        "#mobilenetv3-large--small",
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+mobilenet_v3_large = builder(
+    "mobilenet_v3_large", partial(_make, "mobilenet_v3_large"), MobileNet_V3_Large_Weights,
+    "MobileNetV3, large.",
+)  # fmt: skip
+mobilenet_v3_small = builder(
+    "mobilenet_v3_small", partial(_make, "mobilenet_v3_small"), MobileNet_V3_Small_Weights,
+    "MobileNetV3, small.",
+)  # fmt: skip
+
+__all__ = [
+    "MobileNetV3", "MobileNet_V3_Large_Weights", "MobileNet_V3_Small_Weights", "mobilenet_v3_large",
+    "mobilenet_v3_small",
+]  # fmt: skip

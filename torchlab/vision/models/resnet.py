@@ -8,12 +8,15 @@ Source: https://docs.pytorch.org/vision/0.28/models/resnet.html
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._utils import _ovewrite_named_param
+from torchlab.vision.models._weights import NEW_RECIPE, builder, built, imagenet
 
 Norm = Callable[..., nn.Module]
 
@@ -167,35 +170,156 @@ class ResNet(nn.Module):
         return self.fc(aten.flatten(self.avgpool(x), 1))
 
 
-def _builder(name: str, block: Any, layers: list[int], doc: str, **facts: int) -> Any:
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-        no_weights(weights, name)
-        return ResNet(block, layers, **{**facts, **kwargs})
+class ResNet18_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnet18-f37072fd", 224, (69.758, 89.078), 11689512, 1.814, 44.661, "#resnet"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = doc
-    return register_model()(build)
+
+class ResNet34_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnet34-b627a593", 224, (73.314, 91.42), 21797672, 3.664, 83.275, "#resnet"
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ResNet50_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnet50-0676ba61", 224, (76.13, 92.862), 25557032, 4.089, 97.781, "#resnet"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "resnet50-11ad3fa6", (224, 232), (80.858, 95.434), 25557032, 4.089, 97.79,
+        "issues/3995#issuecomment-1013906621", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class ResNet101_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnet101-63fe2227", 224, (77.374, 93.546), 44549160, 7.801, 170.511, "#resnet"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "resnet101-cd907fc2", (224, 232), (81.886, 95.78), 44549160, 7.801, 170.53,
+        "issues/3995#new-recipe", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class ResNet152_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnet152-394f9c45", 224, (78.312, 94.046), 60192808, 11.514, 230.434, "#resnet"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "resnet152-f82ba261", (224, 232), (82.284, 96.002), 60192808, 11.514, 230.474,
+        "issues/3995#new-recipe", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class ResNeXt50_32X4D_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnext50_32x4d-7cdf4587", 224, (77.618, 93.698), 25028904, 4.23, 95.789, "#resnext"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "resnext50_32x4d-1a0047aa", (224, 232), (81.198, 95.34), 25028904, 4.23, 95.833,
+        "issues/3995#new-recipe", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class ResNeXt101_32X8D_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnext101_32x8d-8ba56ff5", 224, (79.312, 94.526), 88791336, 16.414, 339.586, "#resnext"
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "resnext101_32x8d-110c445d", (224, 232), (82.834, 96.228), 88791336, 16.414, 339.673,
+        "issues/3995#new-recipe-with-fixres", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class ResNeXt101_64X4D_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "resnext101_64x4d-173b62eb", (224, 232), (83.246, 96.454), 83455272, 15.46, 319.318,
+        "pull/5935", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Wide_ResNet50_2_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "wide_resnet50_2-95faca4d", 224, (78.468, 94.086), 68883240, 11.398, 131.82,
+        "pull/912#issue-445437439",
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "wide_resnet50_2-9ba9bcbe", (224, 232), (81.602, 95.758), 68883240, 11.398, 263.124,
+        "issues/3995#new-recipe-with-fixres", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+class Wide_ResNet101_2_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "wide_resnet101_2-32ee1156", 224, (78.848, 94.284), 126886696, 22.753, 242.896,
+        "pull/912#issue-445437439",
+    )  # fmt: skip
+    IMAGENET1K_V2 = imagenet(
+        "wide_resnet101_2-d733dc28", (224, 232), (82.51, 96.02), 126886696, 22.753, 484.747,
+        "issues/3995#new-recipe", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V2
+
+
+def _resnet(
+    block: type[BasicBlock | Bottleneck], layers: list[int], weights: WeightsEnum | None,
+    progress: bool, **kwargs: Any,
+) -> ResNet:  # fmt: skip
+    """A ResNet of such blocks with the weights."""
+    return built(partial(ResNet, block, layers), weights, progress, kwargs)
+
+
+def _builder(
+    name: str, block: Any, layers: list[int], weights: type[WeightsEnum], doc: str, **facts: int
+) -> Any:
+    def make(**kwargs: Any) -> ResNet:
+        for fact, value in facts.items():
+            _ovewrite_named_param(kwargs, fact, value)
+        return ResNet(block, layers, **kwargs)
+
+    return builder(name, make, weights, doc)
 
 
 _B, _50, _101 = Bottleneck, [3, 4, 6, 3], [3, 4, 23, 3]
-resnet18 = _builder("resnet18", BasicBlock, [2, 2, 2, 2], "ResNet-18.")
-resnet34 = _builder("resnet34", BasicBlock, _50, "ResNet-34.")
-resnet50 = _builder("resnet50", _B, _50, "ResNet-50.")
-resnet101 = _builder("resnet101", _B, _101, "ResNet-101.")
-resnet152 = _builder("resnet152", _B, [3, 8, 36, 3], "ResNet-152.")
+resnet18 = _builder("resnet18", BasicBlock, [2, 2, 2, 2], ResNet18_Weights, "ResNet-18.")
+resnet34 = _builder("resnet34", BasicBlock, _50, ResNet34_Weights, "ResNet-34.")
+resnet50 = _builder("resnet50", _B, _50, ResNet50_Weights, "ResNet-50.")
+resnet101 = _builder("resnet101", _B, _101, ResNet101_Weights, "ResNet-101.")
+resnet152 = _builder("resnet152", _B, [3, 8, 36, 3], ResNet152_Weights, "ResNet-152.")
 resnext50_32x4d = _builder(
-    "resnext50_32x4d", _B, _50, "ResNeXt-50 32x4d.", groups=32, width_per_group=4
-)
+    "resnext50_32x4d", _B, _50, ResNeXt50_32X4D_Weights, "ResNeXt-50 32x4d.",
+    groups=32, width_per_group=4,
+)  # fmt: skip
 resnext101_32x8d = _builder(
-    "resnext101_32x8d", _B, _101, "ResNeXt-101 32x8d.", groups=32, width_per_group=8
-)
+    "resnext101_32x8d", _B, _101, ResNeXt101_32X8D_Weights, "ResNeXt-101 32x8d.",
+    groups=32, width_per_group=8,
+)  # fmt: skip
 resnext101_64x4d = _builder(
-    "resnext101_64x4d", _B, _101, "ResNeXt-101 64x4d.", groups=64, width_per_group=4
+    "resnext101_64x4d", _B, _101, ResNeXt101_64X4D_Weights, "ResNeXt-101 64x4d.",
+    groups=64, width_per_group=4,
+)  # fmt: skip
+wide_resnet50_2 = _builder(
+    "wide_resnet50_2", _B, _50, Wide_ResNet50_2_Weights, "Wide ResNet-50-2.", width_per_group=128
 )
-wide_resnet50_2 = _builder("wide_resnet50_2", _B, _50, "Wide ResNet-50-2.", width_per_group=128)
-wide_resnet101_2 = _builder("wide_resnet101_2", _B, _101, "Wide ResNet-101-2.", width_per_group=128)
+wide_resnet101_2 = _builder(
+    "wide_resnet101_2", _B, _101, Wide_ResNet101_2_Weights, "Wide ResNet-101-2.",
+    width_per_group=128,
+)  # fmt: skip
 
 __all__ = [
-    "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d",
-    "resnext101_32x8d", "resnext101_64x4d", "wide_resnet50_2", "wide_resnet101_2",
+    "ResNeXt101_32X8D_Weights", "ResNeXt101_64X4D_Weights", "ResNeXt50_32X4D_Weights", "ResNet",
+    "ResNet101_Weights", "ResNet152_Weights", "ResNet18_Weights", "ResNet34_Weights",
+    "ResNet50_Weights", "Wide_ResNet101_2_Weights", "Wide_ResNet50_2_Weights", "resnet101",
+    "resnet152", "resnet18", "resnet34", "resnet50", "resnext101_32x8d", "resnext101_64x4d",
+    "resnext50_32x4d", "wide_resnet101_2", "wide_resnet50_2",
 ]  # fmt: skip

@@ -11,23 +11,28 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from torchlab import nn
+from torchlab import fx, nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._weights import builder, built, imagenet
 from torchlab.vision.ops.misc import MLP, Permute
 from torchlab.vision.ops.stochastic_depth import StochasticDepth
+from torchlab.vision.transforms._image import InterpolationMode
 
 Layer = Callable[..., nn.Module]
 
 
-def _quarters(x: Tensor) -> Tensor:
+def _patch_merging_pad(x: Tensor) -> Tensor:
     """(…, H, W, C) → (…, ⌈H/2⌉, ⌈W/2⌉, 4C): neighbours of 2×2 side by side; odd sizes padded."""
     h, w = x.shape[-3:-1]
     x = F.pad(x, (0, 0, 0, w % 2, 0, h % 2))
     parts = [x[..., i::2, j::2, :] for j in (0, 1) for i in (0, 1)]
     return aten.cat(parts, -1)
+
+
+fx.wrap("_patch_merging_pad")  # these look at sizes, so that a trace keeps them whole
 
 
 class PatchMerging(nn.Module):
@@ -40,7 +45,7 @@ class PatchMerging(nn.Module):
         self.norm = norm_layer(4 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.reduction(self.norm(_quarters(x)))
+        return self.reduction(self.norm(_patch_merging_pad(x)))
 
 
 class PatchMergingV2(nn.Module):
@@ -53,7 +58,7 @@ class PatchMergingV2(nn.Module):
         self.norm = norm_layer(2 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.reduction(_quarters(x)))
+        return self.norm(self.reduction(_patch_merging_pad(x)))
 
 
 def _windows(x: Tensor, window: tuple[int, int]) -> Tensor:
@@ -130,6 +135,18 @@ def shifted_window_attention(
     return x[:, :h, :w, :].contiguous()
 
 
+fx.wrap("shifted_window_attention")
+
+
+def _get_relative_position_bias(table: Tensor, index: Tensor, window_size: list[int]) -> Tensor:
+    size = window_size[0] * window_size[1]
+    bias = aten.permute(aten.reshape(table[index], (size, size, -1)), (2, 0, 1)).contiguous()
+    return aten.unsqueeze(bias, 0)
+
+
+fx.wrap("_get_relative_position_bias")
+
+
 class ShiftedWindowAttention(nn.Module):
     """Window attention with a learned bias for every relative position. ValueError if the window
     or the shift is no pair."""
@@ -172,20 +189,21 @@ class ShiftedWindowAttention(nn.Module):
 
     def get_relative_position_bias(self) -> Tensor:
         """(1, heads, positions, positions)."""
-        size = self.window_size[0] * self.window_size[1]
-        bias = self.relative_position_bias_table[self.relative_position_index]
-        bias = aten.permute(aten.reshape(bias, (size, size, -1)), (2, 0, 1)).contiguous()
-        return aten.unsqueeze(bias, 0)
+        return _get_relative_position_bias(
+            self.relative_position_bias_table, self.relative_position_index, self.window_size
+        )
 
-    def _attend(self, x: Tensor, logit_scale: Tensor | None) -> Tensor:
+    def _attend(self, x: Tensor, by_cosine: bool) -> Tensor:
+        bias = self.get_relative_position_bias()
         return shifted_window_attention(
-            x, self.qkv.weight, self.proj.weight, self.get_relative_position_bias(),
+            x, self.qkv.weight, self.proj.weight, bias,
             self.window_size, self.num_heads, list(self.shift_size), self.attention_dropout,
-            self.dropout, self.qkv.bias, self.proj.bias, logit_scale, self.training,
+            self.dropout, self.qkv.bias, self.proj.bias, self.logit_scale if by_cosine else None,
+            self.training,
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._attend(x, None)
+        return self._attend(x, False)
 
 
 class ShiftedWindowAttentionV2(ShiftedWindowAttention):
@@ -225,14 +243,12 @@ class ShiftedWindowAttentionV2(ShiftedWindowAttention):
         self.register_buffer("relative_coords_table", table)
 
     def get_relative_position_bias(self) -> Tensor:
-        size = self.window_size[0] * self.window_size[1]
-        table = aten.reshape(self.cpb_mlp(self.relative_coords_table), (-1, self.num_heads))
-        bias = aten.reshape(table[self.relative_position_index], (size, size, -1))
-        bias = aten.unsqueeze(aten.permute(bias, (2, 0, 1)).contiguous(), 0)
+        table = self.cpb_mlp(self.relative_coords_table).view(-1, self.num_heads)
+        bias = _get_relative_position_bias(table, self.relative_position_index, self.window_size)
         return 16 * aten.sigmoid(bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._attend(x, self.logit_scale)
+        return self._attend(x, True)
 
 
 class SwinTransformerBlock(nn.Module):
@@ -344,31 +360,92 @@ class SwinTransformer(nn.Module):
         return self.head(self.flatten(self.avgpool(x)))
 
 
+class Swin_T_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_t-704ceda3", (224, 232, InterpolationMode.BICUBIC), (81.474, 95.776), 28288354, 4.491,
+        108.19, "#swintransformer", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Swin_S_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_s-5e29d889", (224, 246, InterpolationMode.BICUBIC), (83.196, 96.36), 49606258, 8.741,
+        189.786, "#swintransformer", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Swin_B_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_b-68c6b09e", (224, 238, InterpolationMode.BICUBIC), (83.582, 96.64), 87768224, 15.431,
+        335.364, "#swintransformer", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Swin_V2_T_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_v2_t-b137f0e2", (256, 260, InterpolationMode.BICUBIC), (82.072, 96.132), 28351570,
+        5.94, 108.626, "#swintransformer-v2", min_size=256,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Swin_V2_S_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_v2_s-637d8ceb", (256, 260, InterpolationMode.BICUBIC), (83.712, 96.816), 49737442,
+        11.546, 190.675, "#swintransformer-v2", min_size=256,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class Swin_V2_B_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "swin_v2_b-781e5279", (256, 272, InterpolationMode.BICUBIC), (84.112, 96.864), 87930848,
+        20.325, 336.372, "#swintransformer-v2", min_size=256,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+def _swin_transformer(
+    patch_size: list[int], embed_dim: int, depths: list[int], num_heads: list[int],
+    window_size: list[int], stochastic_depth_prob: float, weights: WeightsEnum | None,
+    progress: bool, **kwargs: Any,
+) -> SwinTransformer:  # fmt: skip
+    """A Swin transformer of this shape with the weights."""
+    make = partial(
+        SwinTransformer, patch_size, embed_dim, depths, num_heads, window_size,
+        stochastic_depth_prob=stochastic_depth_prob,
+    )  # fmt: skip
+    return built(make, weights, progress, kwargs)
+
+
 def _builder(
-    name: str, width: int, depths: list[int], heads: list[int], window: int, drop: float
-) -> Any:
+    name: str, width: int, depths: list[int], heads: list[int], window: int, drop: float,
+    weights: type[WeightsEnum],
+) -> Any:  # fmt: skip
     v2 = "_v2_" in name
 
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> SwinTransformer:
-        no_weights(weights, name)
+    def make(**kwargs: Any) -> SwinTransformer:
         facts: dict[str, Any] = {"stochastic_depth_prob": drop}
         if v2:
             facts |= {"block": SwinTransformerBlockV2, "downsample_layer": PatchMergingV2}
         return SwinTransformer([4, 4], width, depths, heads, [window] * 2, **{**facts, **kwargs})
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"Swin transformer{' V2' if v2 else ''}, {name[-1]}."
-    return register_model()(build)
+    return builder(name, make, weights, f"Swin transformer{' V2' if v2 else ''}, {name[-1]}.")
 
 
 _T, _S, _H = [2, 2, 6, 2], [2, 2, 18, 2], [3, 6, 12, 24]
-swin_t = _builder("swin_t", 96, _T, _H, 7, 0.2)
-swin_s = _builder("swin_s", 96, _S, _H, 7, 0.3)
-swin_b = _builder("swin_b", 128, _S, [4, 8, 16, 32], 7, 0.5)
-swin_v2_t = _builder("swin_v2_t", 96, _T, _H, 8, 0.2)
-swin_v2_s = _builder("swin_v2_s", 96, _S, _H, 8, 0.3)
-swin_v2_b = _builder("swin_v2_b", 128, _S, [4, 8, 16, 32], 8, 0.5)
+swin_t = _builder("swin_t", 96, _T, _H, 7, 0.2, Swin_T_Weights)
+swin_s = _builder("swin_s", 96, _S, _H, 7, 0.3, Swin_S_Weights)
+swin_b = _builder("swin_b", 128, _S, [4, 8, 16, 32], 7, 0.5, Swin_B_Weights)
+swin_v2_t = _builder("swin_v2_t", 96, _T, _H, 8, 0.2, Swin_V2_T_Weights)
+swin_v2_s = _builder("swin_v2_s", 96, _S, _H, 8, 0.3, Swin_V2_S_Weights)
+swin_v2_b = _builder("swin_v2_b", 128, _S, [4, 8, 16, 32], 8, 0.5, Swin_V2_B_Weights)
 
 __all__ = [
-    "SwinTransformer", "swin_b", "swin_s", "swin_t", "swin_v2_b", "swin_v2_s", "swin_v2_t",
+    "SwinTransformer", "Swin_B_Weights", "Swin_S_Weights", "Swin_T_Weights", "Swin_V2_B_Weights",
+    "Swin_V2_S_Weights", "Swin_V2_T_Weights", "swin_b", "swin_s", "swin_t", "swin_v2_b",
+    "swin_v2_s", "swin_v2_t",
 ]  # fmt: skip

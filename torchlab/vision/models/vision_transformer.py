@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.fx._symbolic_trace import _assert
+from torchlab.vision.models._api import WeightsEnum
+from torchlab.vision.models._utils import _ovewrite_named_param
+from torchlab.vision.models._weights import NEW_RECIPE, builder, built, imagenet
 from torchlab.vision.ops.misc import MLP, Conv2dNormActivation
+from torchlab.vision.transforms._image import InterpolationMode
 
 Layer = Callable[..., nn.Module]
 _NORM = partial(nn.LayerNorm, eps=1e-6)
@@ -58,6 +62,11 @@ class MLPBlock(MLP):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
+def _check_rank(x: Tensor) -> None:
+    # an assertion that tracing records
+    _assert(x.dim() == 3, f"Expected (batch_size, seq_length, hidden_dim) got {x.shape}")
+
+
 class EncoderBlock(nn.Module):
     """Attention and the small network, each after a normalization and beside a shortcut."""
 
@@ -76,10 +85,7 @@ class EncoderBlock(nn.Module):
         self.mlp = MLPBlock(hidden_dim, mlp_dim, dropout)
 
     def forward(self, input: Tensor) -> Tensor:
-        if input.ndim != 3:
-            raise RuntimeError(
-                f"Expected (batch_size, seq_length, hidden_dim) got torch.Size({list(input.shape)})"
-            )
+        _check_rank(input)
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
         x = self.dropout(x) + input
@@ -103,17 +109,15 @@ class Encoder(nn.Module):
         self.ln = norm_layer(hidden_dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        if input.ndim != 3:
-            raise RuntimeError(
-                f"Expected (batch_size, seq_length, hidden_dim) got torch.Size({list(input.shape)})"
-            )
+        _check_rank(input)
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 
 class VisionTransformer(nn.Module):
     """(N, 3, image_size, image_size) → (N, num_classes).
 
-    RuntimeError if the size is no multiple of the patches' or the image has another size.
+    RuntimeError if the size is no multiple of the patches'; AssertionError for an image of another
+    size.
     """
 
     def __init__(
@@ -185,37 +189,120 @@ class VisionTransformer(nn.Module):
     def _process_input(self, x: Tensor) -> Tensor:
         n, _, h, w = x.shape
         p, size = self.patch_size, self.image_size
-        if h != size:
-            raise RuntimeError(f"Wrong image height! Expected {size} but got {h}!")
-        if w != size:
-            raise RuntimeError(f"Wrong image width! Expected {size} but got {w}!")
+        _assert(h == size, f"Wrong image height! Expected {size} but got {h}!")
+        _assert(w == size, f"Wrong image width! Expected {size} but got {w}!")
+        high, wide = h // p, w // p
         x = self.conv_proj(x)
-        x = aten.reshape(x, (n, self.hidden_dim, (h // p) * (w // p)))
+        x = aten.reshape(x, (n, self.hidden_dim, high * wide))
         return aten.permute(x, (0, 2, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self._process_input(x)
-        token = aten.expand(self.class_token, (x.shape[0], -1, -1))
+        n = x.shape[0]
+        token = aten.expand(self.class_token, (n, -1, -1))
         x = self.encoder(aten.cat([token, x], dim=1))
         return self.heads(x[:, 0])
 
 
-def _builder(name: str, patch: int, layers: int, heads: int, width: int, mlp: int) -> Any:
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-        no_weights(weights, name)
-        image_size = kwargs.pop("image_size", 224)
-        return VisionTransformer(image_size, patch, layers, heads, width, mlp, **kwargs)
-
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"Vision transformer with patches of {patch}×{patch}, {layers} layers."
-    return register_model()(build)
+_SWAG = "https://github.com/facebookresearch/SWAG"
+_swag = partial(
+    imagenet, license=f"{_SWAG}/blob/main/LICENSE",
+    docs="Weakly supervised pre-training (SWAG, arXiv:2201.08371), then ImageNet: all layers (E2E)"
+    " or the last one (LINEAR).",
+)  # fmt: skip
 
 
-vit_b_16 = _builder("vit_b_16", 16, 12, 12, 768, 3072)
-vit_b_32 = _builder("vit_b_32", 32, 12, 12, 768, 3072)
-vit_l_16 = _builder("vit_l_16", 16, 24, 16, 1024, 4096)
-vit_l_32 = _builder("vit_l_32", 32, 24, 16, 1024, 4096)
-vit_h_14 = _builder("vit_h_14", 14, 32, 16, 1280, 5120)
+class ViT_B_16_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "vit_b_16-c867db91", 224, (81.072, 95.318), 86567656, 17.564, 330.285, "#vit_b_16",
+        min_size=224,
+    )  # fmt: skip
+    IMAGENET1K_SWAG_E2E_V1 = _swag(
+        "vit_b_16_swag-9ac1b537", (384, 384, InterpolationMode.BICUBIC), (85.304, 97.65), 86859496,
+        55.484, 331.398, _SWAG, min_size=384,
+    )  # fmt: skip
+    IMAGENET1K_SWAG_LINEAR_V1 = _swag(
+        "vit_b_16_lc_swag-4e70ced5", (224, 224, InterpolationMode.BICUBIC), (81.886, 96.18),
+        86567656, 17.564, 330.285, "pull/5793", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ViT_B_32_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "vit_b_32-d86f8d99", 224, (75.912, 92.466), 88224232, 4.409, 336.604, "#vit_b_32",
+        min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ViT_L_16_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "vit_l_16-852ce7e3", (224, 242), (79.662, 94.638), 304326632, 61.555, 1161.023, "#vit_l_16",
+        min_size=224, docs=NEW_RECIPE,
+    )  # fmt: skip
+    IMAGENET1K_SWAG_E2E_V1 = _swag(
+        "vit_l_16_swag-4f3808c9", (512, 512, InterpolationMode.BICUBIC), (88.064, 98.512),
+        305174504, 361.986, 1164.258, _SWAG, min_size=512,
+    )  # fmt: skip
+    IMAGENET1K_SWAG_LINEAR_V1 = _swag(
+        "vit_l_16_lc_swag-4d563306", (224, 224, InterpolationMode.BICUBIC), (85.146, 97.422),
+        304326632, 61.555, 1161.023, "pull/5793", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ViT_L_32_Weights(WeightsEnum):
+    IMAGENET1K_V1 = imagenet(
+        "vit_l_32-c7638314", 224, (76.972, 93.07), 306535400, 15.378, 1169.449, "#vit_l_32",
+        min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_V1
+
+
+class ViT_H_14_Weights(WeightsEnum):
+    IMAGENET1K_SWAG_E2E_V1 = _swag(
+        "vit_h_14_swag-80465313", (518, 518, InterpolationMode.BICUBIC), (88.552, 98.694),
+        633470440, 1016.717, 2416.643, _SWAG, min_size=518,
+    )  # fmt: skip
+    IMAGENET1K_SWAG_LINEAR_V1 = _swag(
+        "vit_h_14_lc_swag-c1eb923e", (224, 224, InterpolationMode.BICUBIC), (85.708, 97.73),
+        632045800, 167.295, 2411.209, "pull/5793", min_size=224,
+    )  # fmt: skip
+    DEFAULT = IMAGENET1K_SWAG_E2E_V1
+
+
+def _fit(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
+    _ovewrite_named_param(kwargs, "image_size", weights.meta["min_size"][0])
+
+
+def _make(*shape: Any, image_size: int = 224, **kwargs: Any) -> VisionTransformer:
+    return VisionTransformer(image_size, *shape, **kwargs)
+
+
+def _vision_transformer(
+    patch_size: int, num_layers: int, num_heads: int, hidden_dim: int, mlp_dim: int,
+    weights: WeightsEnum | None, progress: bool, **kwargs: Any,
+) -> VisionTransformer:  # fmt: skip
+    """A vision transformer of this shape with the weights."""
+    make = partial(_make, patch_size, num_layers, num_heads, hidden_dim, mlp_dim)
+    return built(make, weights, progress, kwargs, _fit)
+
+
+def _builder(
+    name: str, patch: int, layers: int, heads: int, width: int, mlp: int,
+    weights: type[WeightsEnum], **legacy: Any,
+) -> Any:  # fmt: skip
+    make = partial(_make, patch, layers, heads, width, mlp)
+    doc = f"Vision transformer with patches of {patch}×{patch}, {layers} layers."
+    return builder(name, make, weights, doc, fit=_fit, **legacy)
+
+
+vit_b_16 = _builder("vit_b_16", 16, 12, 12, 768, 3072, ViT_B_16_Weights)
+vit_b_32 = _builder("vit_b_32", 32, 12, 12, 768, 3072, ViT_B_32_Weights)
+vit_l_16 = _builder("vit_l_16", 16, 24, 16, 1024, 4096, ViT_L_16_Weights)
+vit_l_32 = _builder("vit_l_32", 32, 24, 16, 1024, 4096, ViT_L_32_Weights)
+vit_h_14 = _builder("vit_h_14", 14, 32, 16, 1280, 5120, ViT_H_14_Weights, legacy=None)
 
 
 def interpolate_embeddings(
@@ -248,4 +335,8 @@ def interpolate_embeddings(
     return kept
 
 
-__all__ = ["VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32"]
+__all__ = [
+    "ViT_B_16_Weights", "ViT_B_32_Weights", "ViT_H_14_Weights", "ViT_L_16_Weights",
+    "ViT_L_32_Weights", "VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16",
+    "vit_l_32",
+]  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
+from torchlab.vision.ops import turned_boxes
 
 _FORMATS = ("xyxy", "xywh", "cxcywh")
 
@@ -83,14 +84,25 @@ def clip_boxes_to_image(boxes: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
-    """Boxes (…, 4) in another format: "xyxy", "xywh" (corner, size), "cxcywh" (centre, size).
+    """Boxes (…, K) in another format: "xyxy", "xywh" (corner, size), "cxcywh" (centre, size) with
+    4 numbers; turned by r degrees counter-clockwise "xywhr", "cxcywhr" with 5, "xyxyxyxy" with 8.
 
-    ValueError for another format.
+    Turned boxes of whole numbers are rounded. ValueError for another format; NotImplementedError
+    between upright and turned boxes.
     """
-    if in_fmt not in _FORMATS or out_fmt not in _FORMATS:
-        raise ValueError("Unsupported Bounding Box Conversions for given in_fmt and out_fmt")
+    both = f"given in_fmt {in_fmt} and out_fmt {out_fmt}"
+    known = (*_FORMATS, *turned_boxes.FORMATS)
+    if in_fmt not in known or out_fmt not in known:
+        raise ValueError(f"Unsupported Bounding Box Conversions for {both}")
     if in_fmt == out_fmt:
         return aten.clone(boxes)
+    if (in_fmt in _FORMATS) != (out_fmt in _FORMATS):
+        raise NotImplementedError(f"Unsupported Bounding Box Conversions for {both}")
+    if in_fmt not in _FORMATS:
+        kind, whole = boxes.dtype, not boxes.is_floating_point()
+        for step in turned_boxes.STEPS[in_fmt, out_fmt]:
+            boxes = aten.round(step(boxes)).to(kind) if whole else step(boxes)
+        return boxes
     a, b, c, d = aten.unbind(boxes, -1)
     if in_fmt == "xywh":
         a, b, c, d = a, b, a + c, b + d

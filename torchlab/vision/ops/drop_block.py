@@ -5,7 +5,7 @@ Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.ops.drop_bloc
 
 from __future__ import annotations
 
-from torchlab import nn
+from torchlab import fx, nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
@@ -43,6 +43,9 @@ def _drop(
     return input * kept * scale
 
 
+fx.wrap("drop_block2d")
+
+
 def drop_block2d(
     input: Tensor, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06,
     training: bool = True,
@@ -53,6 +56,9 @@ def drop_block2d(
     ValueError for a probability outside [0, 1], another number of dimensions, an even block.
     """
     return _drop(input, p, block_size, inplace, eps, training, 2)
+
+
+fx.wrap("drop_block3d")
 
 
 def drop_block3d(

@@ -82,18 +82,26 @@ class FeaturePyramidNetwork(nn.Module):
                             state_dict[f"{prefix}{kind}_blocks.{i}.0.{part}"] = state_dict.pop(old)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
+    def get_result_from_inner_blocks(self, x: Tensor, idx: int) -> Tensor:
+        """The map `x` of level `idx` with the pyramid's channels; -1 is the last level."""
+        return self.inner_blocks[idx](x)
+
+    def get_result_from_layer_blocks(self, x: Tensor, idx: int) -> Tensor:
+        """The result of level `idx` from its sum `x`; -1 is the last level."""
+        return self.layer_blocks[idx](x)
+
     def forward(self, x: dict[str, Tensor]) -> OrderedDict[str, Tensor]:
         names, maps = list(x), list(x.values())
         inner: Any = None
         made: list[Tensor] = []
         for i in reversed(range(len(maps))):
-            lateral = self.inner_blocks[i](maps[i])
+            lateral = self.get_result_from_inner_blocks(maps[i], i)
             if inner is None:
                 inner = lateral
             else:
                 size = list(lateral.shape[-2:])
                 inner = lateral + F.interpolate(inner, size=size, mode="nearest")
-            made.insert(0, self.layer_blocks[i](inner))
+            made.insert(0, self.get_result_from_layer_blocks(inner, i))
         if self.extra_blocks is not None:
             made, names = self.extra_blocks(made, maps, names)
         return OrderedDict(zip(names, made, strict=False))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlab import nn
+from torchlab import fx, nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
@@ -87,6 +87,9 @@ def _aligned(
     return aten.permute(mean, (0, 3, 1, 2))
 
 
+fx.wrap("roi_align")
+
+
 def roi_align(
     input: Tensor, boxes: Any, output_size: Any, spatial_scale: float = 1.0,
     sampling_ratio: int = -1, aligned: bool = False,
@@ -116,6 +119,9 @@ def _bins(low: float, length: float, n: int, limit: int) -> list[tuple[int, int]
         )
         for i in range(n)
     ]
+
+
+fx.wrap("roi_pool")
 
 
 def roi_pool(input: Tensor, boxes: Any, output_size: Any, spatial_scale: float = 1.0) -> Tensor:

@@ -5,7 +5,7 @@ Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.ops.stochasti
 
 from __future__ import annotations
 
-from torchlab import nn
+from torchlab import fx, nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 
@@ -29,6 +29,9 @@ def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) 
     if p < 1.0:
         kept.div_(1.0 - p)
     return input * kept
+
+
+fx.wrap("stochastic_depth")
 
 
 class StochasticDepth(nn.Module):

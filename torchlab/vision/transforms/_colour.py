@@ -66,6 +66,8 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
     """gain * image ** gamma, with the image from 0 to 1."""
+    if is_tensor(img):
+        assert_channels(img, (1, 3))
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
     if is_tensor(img):

@@ -47,6 +47,8 @@ def to_tensor(pic: Any) -> Tensor:
         array = _pixels(pic)
         if pic.mode == "1":
             array = array.astype(np.uint8) * np.uint8(255)
+        elif pic.mode == "I;16":
+            array = array.astype(np.int16)  # as torchvision reads them; `pil_to_tensor` does not
     image = aten.from_numpy(np.ascontiguousarray(array))
     if image.dtype == dt.uint8:
         return image.to(dt.get_default_dtype()) / 255
@@ -171,6 +173,6 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool 
     """The image with `v` in the h x w rectangle whose upper left corner is (i, j)."""
     if not isinstance(img, Tensor) or not is_tensor(img):
         raise TypeError(f"img should be Tensor Image. Got {type(img)}")
-    out = img if inplace else aten.clone(img)
+    out = img if inplace else img.clone()  # the method keeps the class of a tv_tensor
     out[..., i : i + h, j : j + w] = v
     return out

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +88,12 @@ def resize(
     if new == (height, width):
         return img
     if not tensor:
+        if antialias is False:
+            warnings.warn(
+                "Anti-alias option is always applied for PIL Image input. Argument antialias is"
+                " ignored.",
+                stacklevel=2,
+            )
         return img.resize(new[::-1], pillow_number(mode))
     return _tensor_grid.resize(img, new, for_tensors("resize", mode, _RESIZES), bool(antialias))
 
@@ -277,7 +284,8 @@ def rotate_in_mode(
     still = (0.0, 0.0)
     matrix = _tensor_grid.inverse_affine_matrix(at, -angle, still, 1.0, still, fused=fused)
     size = _tensor_grid.turned_size(matrix, width, height) if expand else (height, width)
-    return _tensor_grid.sample(img, _tensor_grid.affine_grid(matrix, img, size), name, fill)
+    grid = _tensor_grid.affine_grid(matrix, img, size)
+    return _tensor_grid.sample(img, grid, name, fill, fused)
 
 
 def _shears(shear: Any) -> tuple[float, float]:
@@ -351,7 +359,7 @@ def affine_in_mode(
     at = [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
     matrix = _tensor_grid.inverse_affine_matrix(at, angle, translate, scale, shears, fused=fused)
     grid = _tensor_grid.affine_grid(matrix, img, (height, width))
-    return _tensor_grid.sample(img, grid, name, fill)
+    return _tensor_grid.sample(img, grid, name, fill, fused)
 
 
 def perspective(
@@ -366,13 +374,15 @@ def perspective(
     return project(img, back, interpolation, fill)
 
 
-def project(img: Any, back: Sequence[float], interpolation: Any, fill: Any) -> Any:
+def project(
+    img: Any, back: Sequence[float], interpolation: Any, fill: Any, fused: bool = False
+) -> Any:
     """The image under the projection whose way back has these 8 numbers."""
     mode = interpolation_mode(interpolation)
     if not is_tensor(img):
         return _pil.transform(img, _pil.PERSPECTIVE, back, mode, fill)
     name = for_tensors("perspective", mode, _SAMPLES)
-    return _tensor_grid.sample(img, _tensor_grid.perspective_grid(back, img), name, fill)
+    return _tensor_grid.sample(img, _tensor_grid.perspective_grid(back, img), name, fill, fused)
 
 
 def projection(start: Any, end: Any, coefficients: Sequence[float] | None) -> Sequence[float]:
@@ -410,11 +420,13 @@ def elastic_transform(
     return out if tensor else to_pil_image(out, mode=img.mode)
 
 
-def displace(img: Tensor, displacement: Tensor, mode: str, fill: Any) -> Tensor:
+def displace(
+    img: Tensor, displacement: Tensor, mode: str, fill: Any, fused: bool = False
+) -> Tensor:
     kind = _tensor_grid.grid_type(img)
     height, width = img.shape[-2:]
     grid = _tensor_grid.identity_grid(height, width, kind).to(displacement.device)
-    return _tensor_grid.sample(img, grid + displacement.to(kind), mode, fill)
+    return _tensor_grid.sample(img, grid + displacement.to(kind), mode, fill, fused)
 
 
 def check_displacement(displacement: Any, size: tuple[int, int]) -> None:

@@ -141,7 +141,7 @@ def sharpness(img: Tensor, factor: float, fused: bool = False) -> Tensor:
     out[..., 1:-1, 1:-1] = aten.clamp(
         aten.add(inner, smooth - inner, alpha=1.0 - factor), 0, max_value(img.dtype)
     ).to(img.dtype)
-    return aten.clamp(out, 0, max_value(img.dtype))
+    return aten.clamp(out, 0, max_value(img.dtype)).to(img.dtype)  # a clamped bool is int64
 
 
 def _smooth(img: Tensor) -> Tensor:

@@ -23,9 +23,14 @@ def to_batch(img: Tensor, kind: Any) -> Tensor:
     return aten.reshape(img, (math.prod(shape[:-3]), *shape[-3:])).to(kind)
 
 
-def from_batch(batch: Tensor, img: Tensor) -> Tensor:
-    """Back to the leading dimensions and the type of `img`; integer types are rounded, bool not."""
-    if not img.is_floating_point() and img.dtype != dt.bool_ and batch.is_floating_point():
+_ROUNDED = (dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64)
+
+
+def from_batch(batch: Tensor, img: Tensor, fused: bool = False) -> Tensor:
+    """Back to the leading dimensions and the type of `img`. Signed integers and bytes are rounded;
+    bool and the wider unsigned ones only in v2 (`fused`), elsewhere they are cut."""
+    whole = not img.is_floating_point() if fused else img.dtype in _ROUNDED
+    if whole and batch.is_floating_point():
         batch = aten.round(batch)
     lead = img.shape[:-2] if img.ndim == 2 else (*img.shape[:-3], batch.shape[1])
     return aten.reshape(batch, (*lead, *batch.shape[-2:])).to(img.dtype)
@@ -53,8 +58,11 @@ def resize(
     return from_batch(batch, img)
 
 
-def sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
-    """The image where `grid` (1, H, W, 2) points; `fill` where that is outside."""
+def sample(img: Tensor, grid: Tensor, mode: str, fill: Any, fused: bool = False) -> Tensor:
+    """The image where `grid` (1, H, W, 2) points; `fill` where that is outside.
+
+    `fused`: see `from_batch`.
+    """
     if img.numel() == 0:
         return aten.reshape(img, (*img.shape[:-2], *grid.shape[1:3]))
     batch = to_batch(img, grid.dtype)
@@ -66,7 +74,7 @@ def sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
     grid = grid.expand(batch.shape[0], *grid.shape[1:])
     if fill is None:
         out = F.grid_sample(batch, grid, mode=mode, padding_mode="zeros", align_corners=False)
-        return from_batch(out, img)
+        return from_batch(out, img, fused)
     # A channel of ones goes along: it shows how much of each result lies inside.
     ones = aten.ones_like(batch[:, :1])
     out = F.grid_sample(
@@ -80,7 +88,7 @@ def sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
         out = aten.where(inside < 0.5, colour, out)
     else:
         out = out * inside + (1.0 - inside) * colour
-    return from_batch(out, img)
+    return from_batch(out, img, fused)
 
 
 def _pixels(height: int, width: int, kind: Any, device: Any, centred: bool) -> Tensor:
@@ -155,14 +163,18 @@ def _bell(size: int, sigma: float, kind: Any, device: Any) -> Tensor:
     return weights / weights.sum()
 
 
-def gaussian_blur(img: Tensor, kernel_size: Sequence[int], sigma: Sequence[float]) -> Tensor:
+def gaussian_blur(
+    img: Tensor, kernel_size: Sequence[int], sigma: Sequence[float], fused: bool = False
+) -> Tensor:
+    """The image under a bell curve. `fused`: see `from_batch`."""
     kind = grid_type(img)
     (kx, ky), (sx, sy) = kernel_size, sigma
     weights = aten.outer(_bell(ky, sy, kind, img.device), _bell(kx, sx, kind, img.device))
     batch = to_batch(img, kind)
     padded = F.pad(batch, (kx // 2, kx // 2, ky // 2, ky // 2), mode="reflect")
     channels = batch.shape[1]
-    return from_batch(F.conv2d(padded, weights.expand(channels, 1, ky, kx), groups=channels), img)
+    out = F.conv2d(padded, weights.expand(channels, 1, ky, kx), groups=channels)
+    return from_batch(out, img, fused)
 
 
 def inverse_affine_matrix(

@@ -13,6 +13,13 @@ from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.dtype import uint8
 from torchlab._core.tensor import Tensor
+from torchlab.autograd.grad_mode import no_grad
+from torchlab.nn import functional as F
+from torchlab.vision.ops.losses import (
+    complete_box_iou_loss,
+    distance_box_iou_loss,
+    generalized_box_iou_loss,
+)
 from torchlab.vision.ops.misc import FrozenBatchNorm2d
 
 
@@ -95,6 +102,30 @@ class BoxCoder:
         return aten.flatten(aten.stack(corners, 2), 1)
 
 
+class BoxLinearCoder:
+    """Boxes as the distances of their sides from the centres of other boxes, with
+    `normalize_by_size` in the sides of these (arXiv:1904.01355). Any leading dimensions."""
+
+    def __init__(self, normalize_by_size: bool = True) -> None:
+        self.normalize_by_size = normalize_by_size
+
+    def encode(self, reference_boxes: Tensor, proposals: Tensor) -> Tensor:
+        """The codes (…, 4) of `proposals` as seen from `reference_boxes`."""
+        low, high = reference_boxes[..., :2], reference_boxes[..., 2:]
+        middle, size = 0.5 * (low + high), high - low
+        codes = aten.cat([middle - proposals[..., :2], proposals[..., 2:] - middle], -1)
+        return codes / aten.cat([size, size], -1) if self.normalize_by_size else codes
+
+    def decode(self, rel_codes: Tensor, boxes: Tensor) -> Tensor:
+        """The boxes (…, 4) of codes (…, 4) seen from boxes (…, 4)."""
+        boxes = boxes.to(rel_codes.dtype)
+        low, high = boxes[..., :2], boxes[..., 2:]
+        middle, size = 0.5 * (low + high), high - low
+        if self.normalize_by_size:
+            rel_codes = rel_codes * aten.cat([size, size], -1)
+        return aten.cat([middle - rel_codes[..., :2], middle + rel_codes[..., 2:]], -1)
+
+
 class Matcher:
     """The number of the best true box for each prediction: BELOW_LOW_THRESHOLD where even that is
     worse than `low_threshold`, BETWEEN_THRESHOLDS where it is worse than `high_threshold`.
@@ -137,6 +168,55 @@ class Matcher:
         matches[at] = all_matches[at]
 
 
+class SSDMatcher(Matcher):
+    """A match for each prediction that overlaps a true box by at least `threshold`, and of each
+    true box for the first of its best predictions however bad."""
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__(threshold, threshold, allow_low_quality_matches=False)
+
+    def __call__(self, match_quality_matrix: Tensor) -> Tensor:
+        matches = super().__call__(match_quality_matrix)
+        best = match_quality_matrix.max(1)[1]
+        matches[best] = aten.arange(best.shape[0], device=best.device)
+        return matches
+
+
+def _box_loss(
+    type: str, box_coder: BoxCoder, anchors_per_image: Tensor, matched_gt_boxes_per_image: Tensor,
+    bbox_regression_per_image: Tensor, cnf: dict[str, float] | None = None,
+) -> Tensor:  # fmt: skip
+    """The sum over boxes of a distance: "l1" and "smooth_l1" (`cnf`: beta) of the codes; "giou",
+    "diou" and "ciou" (`cnf`: eps) of the boxes. AssertionError for another type."""
+    facts = cnf or {}
+    truth, codes = matched_gt_boxes_per_image, bbox_regression_per_image
+    if type in ("l1", "smooth_l1"):
+        target = box_coder.encode_single(truth, anchors_per_image)
+        if type == "l1":
+            return F.l1_loss(codes, target, reduction="sum")
+        return F.smooth_l1_loss(codes, target, reduction="sum", beta=facts.get("beta", 1.0))
+    losses = {
+        "giou": generalized_box_iou_loss, "diou": distance_box_iou_loss,
+        "ciou": complete_box_iou_loss,
+    }  # fmt: skip
+    if type not in losses:
+        raise AssertionError(f"Unsupported loss: {type}")
+    boxes = box_coder.decode_single(codes, anchors_per_image)
+    return losses[type](boxes, truth, reduction="sum", eps=facts.get("eps", 1e-7))
+
+
+def retrieve_out_channels(model: nn.Module, size: tuple[int, int]) -> list[int]:
+    """The channels of the maps that a backbone gives for an image of `size` (width, height)."""
+    training = model.training
+    model.eval()
+    with no_grad():
+        device = next(model.parameters()).device
+        maps = model(aten.zeros((1, 3, size[1], size[0]), device=device))
+    if training:
+        model.train()
+    return [m.shape[1] for m in ([maps] if isinstance(maps, Tensor) else maps.values())]
+
+
 def overwrite_eps(model: nn.Module, eps: float) -> None:
     """Set eps of every FrozenBatchNorm2d: torchvision's COCO weights expect 0."""
     for m in model.modules():
@@ -144,4 +224,7 @@ def overwrite_eps(model: nn.Module, eps: float) -> None:
             m.eps = eps
 
 
-__all__ = ["BalancedPositiveNegativeSampler", "BoxCoder", "Matcher", "overwrite_eps"]
+__all__ = [
+    "BalancedPositiveNegativeSampler", "BoxCoder", "BoxLinearCoder", "Matcher", "SSDMatcher",
+    "overwrite_eps", "retrieve_out_channels",
+]  # fmt: skip

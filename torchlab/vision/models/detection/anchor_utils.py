@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/vision/0.28/models.html#object-detection
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from torchlab import nn
@@ -82,4 +83,83 @@ class AnchorGenerator(nn.Module):
         return [aten.cat(anchors) for _ in image_list.image_sizes]
 
 
-__all__ = ["AnchorGenerator"]
+class DefaultBoxGenerator(nn.Module):
+    """SSD's anchors of each image, (A, 4), map after map, pixel after pixel (arXiv:1512.02325).
+
+    aspect_ratios: for each map, the ratios beside 1; each also upside down.
+    scales: the sides as shares of the image, one more than the maps; without, from `min_ratio` to
+    `max_ratio` in even steps.
+    steps: for each map, the pixels of the image to one of its own; without, by the maps' sizes.
+    clip: whether no side is longer than the image's. ValueError for other than one step a map.
+    """
+
+    def __init__(
+        self, aspect_ratios: list[list[int]], min_ratio: float = 0.15, max_ratio: float = 0.9,
+        scales: list[float] | None = None, steps: list[int] | None = None, clip: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if steps is not None and len(aspect_ratios) != len(steps):
+            raise ValueError("aspect_ratios and steps should have the same length")
+        self.aspect_ratios = aspect_ratios
+        self.steps = steps
+        self.clip = clip
+        n = len(aspect_ratios)
+        if scales is None and n > 1:
+            spread = max_ratio - min_ratio
+            scales = [min_ratio + spread * k / (n - 1.0) for k in range(n)] + [1.0]
+        self.scales = [min_ratio, max_ratio] if scales is None else scales
+        self._wh_pairs = self._generate_wh_pairs(n)
+
+    def _generate_wh_pairs(
+        self, num_outputs: int, dtype: Any = float32, device: Any = "cpu"
+    ) -> list[Tensor]:
+        """Of each map, the widths and heights of a pixel's anchors, in the image's sides."""
+        made = []
+        for k in range(num_outputs):
+            side, middle = self.scales[k], math.sqrt(self.scales[k] * self.scales[k + 1])
+            pairs = [[side, side], [middle, middle]]
+            for ratio in self.aspect_ratios[k]:
+                w, h = side * math.sqrt(ratio), side / math.sqrt(ratio)
+                pairs += [[w, h], [h, w]]
+            made.append(aten.tensor(pairs, dtype=dtype, device=device))
+        return made
+
+    def num_anchors_per_location(self) -> list[int]:
+        """How many anchors a pixel of each map has."""
+        return [2 + 2 * len(ratios) for ratios in self.aspect_ratios]
+
+    def _grid_default_boxes(self, grid_sizes: Any, image_size: Any, dtype: Any = float32) -> Tensor:
+        """Centres and sizes (A, 4) in the image's sides."""
+        made = []
+        for k, (h, w) in enumerate(grid_sizes):
+            down, right = h, w
+            if self.steps is not None:
+                down, right = (image_size[d] / self.steps[k] for d in (0, 1))
+            y = ((aten.arange(h) + 0.5) / down).to(dtype)
+            x = ((aten.arange(w) + 0.5) / right).to(dtype)
+            y, x = (aten.reshape(t, (-1, 1)) for t in aten.meshgrid([y, x], indexing="ij"))
+            pairs = self._wh_pairs[k]
+            pairs = aten.clamp(pairs, min=0, max=1) if self.clip else pairs
+            n = pairs.shape[0]
+            centres = aten.reshape(aten.cat([x, y] * n, 1), (-1, 2))
+            made.append(aten.cat([centres, pairs.repeat(h * w, 1)], 1))
+        return aten.cat(made, 0)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(aspect_ratios={self.aspect_ratios}, clip={self.clip},"
+            f" scales={self.scales}, steps={self.steps})"
+        )
+
+    def forward(self, image_list: ImageList, feature_maps: list[Tensor]) -> list[Tensor]:
+        h, w = image_list.tensors.shape[-2:]
+        first = feature_maps[0]
+        grids = [tuple(m.shape[-2:]) for m in feature_maps]
+        boxes = self._grid_default_boxes(grids, (h, w), first.dtype).to(first.device)
+        size = aten.tensor([w, h], device=first.device)
+        middle, half = boxes[:, :2], 0.5 * boxes[:, 2:]
+        corners = aten.cat([(middle - half) * size, (middle + half) * size], -1)
+        return [corners for _ in image_list.image_sizes]
+
+
+__all__ = ["AnchorGenerator", "DefaultBoxGenerator"]

@@ -11,9 +11,9 @@ from typing import Any
 
 from torchlab import nn
 from torchlab._core.tensor import Tensor
-from torchlab.vision.models import mobilenetv2, mobilenetv3, resnet
-from torchlab.vision.models._api import no_weights
-from torchlab.vision.models._utils import IntermediateLayerGetter
+from torchlab.vision.models import mobilenet, resnet
+from torchlab.vision.models._api import WeightsEnum, _get_enum_from_fn
+from torchlab.vision.models._utils import IntermediateLayerGetter, handle_legacy_interface
 from torchlab.vision.ops.feature_pyramid_network import (
     ExtraFPNBlock,
     FeaturePyramidNetwork,
@@ -44,15 +44,20 @@ class BackboneWithFPN(nn.Module):
         return self.fpn(self.body(x))
 
 
+def _legacy(module: Any) -> Any:
+    """What `pretrained=True` means for the model of `module` that the arguments name."""
+    return lambda kwargs: _get_enum_from_fn(vars(module)[kwargs["backbone_name"]])["IMAGENET1K_V1"]
+
+
+@handle_legacy_interface(weights=("pretrained", _legacy(resnet)))
 def resnet_fpn_backbone(
-    *, backbone_name: str, weights: Any = None, norm_layer: Norm = FrozenBatchNorm2d,
+    *, backbone_name: str, weights: WeightsEnum | None, norm_layer: Norm = FrozenBatchNorm2d,
     trainable_layers: int = 3, returned_layers: list[int] | None = None,
     extra_blocks: ExtraFPNBlock | None = None,
 ) -> BackboneWithFPN:  # fmt: skip
     """A pyramid on the stages 1 to 4 of a ResNet, or on `returned_layers`; all but the last
     `trainable_layers` of its five parts frozen."""
-    no_weights(weights, backbone_name)
-    body = getattr(resnet, backbone_name)(norm_layer=norm_layer)
+    body = vars(resnet)[backbone_name](weights=weights, norm_layer=norm_layer)
     return _resnet_fpn_extractor(body, trainable_layers, returned_layers, extra_blocks)
 
 
@@ -85,7 +90,7 @@ def _validate_trainable_layers(
         if n is not None:
             warnings.warn(
                 "Changing trainable_backbone_layers has no effect if neither pretrained nor"
-                f" weights_backbone have been set to True, falling back to"
+                " pretrained_backbone have been set to True, falling back to"
                 f" trainable_backbone_layers={max_value} so that all layers are trainable",
                 stacklevel=3,
             )
@@ -98,16 +103,15 @@ def _validate_trainable_layers(
     return n
 
 
+@handle_legacy_interface(weights=("pretrained", _legacy(mobilenet)))
 def mobilenet_backbone(
-    *, backbone_name: str, weights: Any = None, fpn: bool, norm_layer: Norm = FrozenBatchNorm2d,
-    trainable_layers: int = 2, returned_layers: list[int] | None = None,
-    extra_blocks: ExtraFPNBlock | None = None,
+    *, backbone_name: str, weights: WeightsEnum | None, fpn: bool,
+    norm_layer: Norm = FrozenBatchNorm2d, trainable_layers: int = 2,
+    returned_layers: list[int] | None = None, extra_blocks: ExtraFPNBlock | None = None,
 ) -> nn.Module:  # fmt: skip
     """The features of a MobileNet: with `fpn` a pyramid on its last two stages, or on
     `returned_layers`; else one map. All but the last `trainable_layers` stages frozen."""
-    no_weights(weights, backbone_name)
-    module = mobilenetv2 if backbone_name == "mobilenet_v2" else mobilenetv3
-    body = getattr(module, backbone_name)(norm_layer=norm_layer)
+    body = vars(mobilenet)[backbone_name](weights=weights, norm_layer=norm_layer)
     return _mobilenet_extractor(body, fpn, trainable_layers, returned_layers, extra_blocks)
 
 

@@ -12,7 +12,10 @@ from torchlab import nn
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
-from torchlab.vision.models._api import no_weights, register_model
+from torchlab.vision.models._api import WeightsEnum, register_model
+from torchlab.vision.models._utils import handle_legacy_interface
+from torchlab.vision.models._weights import NEW_RECIPE, coco, loaded, with_backbone
+from torchlab.vision.models.detection._utils import overwrite_eps
 from torchlab.vision.models.detection.anchor_utils import AnchorGenerator
 from torchlab.vision.models.detection.backbone_utils import (
     _mobilenet_extractor,
@@ -23,9 +26,9 @@ from torchlab.vision.models.detection.generalized_rcnn import GeneralizedRCNN
 from torchlab.vision.models.detection.roi_heads import RoIHeads
 from torchlab.vision.models.detection.rpn import RegionProposalNetwork, RPNHead
 from torchlab.vision.models.detection.transform import GeneralizedRCNNTransform
-from torchlab.vision.models.mobilenetv3 import mobilenet_v3_large
-from torchlab.vision.models.resnet import resnet50
-from torchlab.vision.ops.misc import Conv2dNormActivation
+from torchlab.vision.models.mobilenetv3 import MobileNet_V3_Large_Weights, mobilenet_v3_large
+from torchlab.vision.models.resnet import ResNet50_Weights, resnet50
+from torchlab.vision.ops.misc import Conv2dNormActivation, FrozenBatchNorm2d
 from torchlab.vision.ops.poolers import MultiScaleRoIAlign
 
 
@@ -160,15 +163,47 @@ class FastRCNNPredictor(nn.Module):
         return self.cls_score(x), self.bbox_pred(x)
 
 
+class FasterRCNN_ResNet50_FPN_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "fasterrcnn_resnet50_fpn_coco-258fb6c6", {"box_map": 37.0}, 41755286, 134.38, 159.743,
+        "#faster-r-cnn-resnet-50-fpn",
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
+class FasterRCNN_ResNet50_FPN_V2_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "fasterrcnn_resnet50_fpn_v2_coco-dd69338a", {"box_map": 46.7}, 43712278, 280.371, 167.104,
+        "pull/5763", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
+class FasterRCNN_MobileNet_V3_Large_FPN_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "fasterrcnn_mobilenet_v3_large_fpn-fb6a3cc7", {"box_map": 32.8}, 19386354, 4.494, 74.239,
+        "#faster-r-cnn-mobilenetv3-large-fpn",
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
+class FasterRCNN_MobileNet_V3_Large_320_FPN_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "fasterrcnn_mobilenet_v3_large_320_fpn-907ea3f9", {"box_map": 22.8}, 19386354, 0.719,
+        74.239, "#faster-r-cnn-mobilenetv3-large-320-fpn",
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
 def _resnet50_pyramid(
-    name: str, weights: Any, weights_backbone: Any, trainable: Any, v2: bool
+    weights: Any, weights_backbone: Any, progress: bool, trainable: int | None, v2: bool
 ) -> Any:
-    """ResNet-50 with a pyramid, all of it trained."""
-    no_weights(weights, name)
-    no_weights(weights_backbone, name)
-    layers = _validate_trainable_layers(False, trainable, 5, 3)
-    norm = nn.BatchNorm2d if v2 else None
-    return _resnet_fpn_extractor(resnet50(norm_layer=nn.BatchNorm2d), layers, norm_layer=norm)
+    """ResNet-50 with a pyramid: its first layers frozen if anything of it was trained before."""
+    trained = weights is not None or weights_backbone is not None
+    layers = _validate_trainable_layers(trained, trainable, 5, 3)
+    norm = FrozenBatchNorm2d if trained and not v2 else nn.BatchNorm2d
+    body = resnet50(weights=weights_backbone, progress=progress, norm_layer=norm)
+    return _resnet_fpn_extractor(body, layers, norm_layer=nn.BatchNorm2d if v2 else None)
 
 
 def _second_version(backbone: Any) -> dict[str, Any]:
@@ -183,48 +218,74 @@ def _second_version(backbone: Any) -> dict[str, Any]:
 
 
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", FasterRCNN_ResNet50_FPN_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", ResNet50_Weights.IMAGENET1K_V1),
+)
 def fasterrcnn_resnet50_fpn(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: FasterRCNN_ResNet50_FPN_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: ResNet50_Weights | None = ResNet50_Weights.IMAGENET1K_V1,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> FasterRCNN:  # fmt: skip
     """Faster R-CNN on a pyramid of ResNet-50; 91 classes unless `num_classes` says."""
-    backbone = _resnet50_pyramid(
-        "fasterrcnn_resnet50_fpn", weights, weights_backbone, trainable_backbone_layers, False
+    chosen, below, classes = with_backbone(
+        FasterRCNN_ResNet50_FPN_Weights, weights, ResNet50_Weights, weights_backbone, num_classes
     )
-    return FasterRCNN(backbone, 91 if num_classes is None else num_classes, **kwargs)
+    backbone = _resnet50_pyramid(chosen, below, progress, trainable_backbone_layers, False)
+    model = loaded(FasterRCNN(backbone, classes, **kwargs), chosen, progress)
+    if chosen is not None:
+        overwrite_eps(model, 0.0)
+    return model
 
 
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", ResNet50_Weights.IMAGENET1K_V1),
+)
 def fasterrcnn_resnet50_fpn_v2(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: FasterRCNN_ResNet50_FPN_V2_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: ResNet50_Weights | None = None,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> FasterRCNN:  # fmt: skip
     """Faster R-CNN on a pyramid of ResNet-50 with the heads of arXiv:2111.11429."""
-    backbone = _resnet50_pyramid(
-        "fasterrcnn_resnet50_fpn_v2", weights, weights_backbone, trainable_backbone_layers, True
+    chosen, below, classes = with_backbone(
+        FasterRCNN_ResNet50_FPN_V2_Weights, weights, ResNet50_Weights, weights_backbone, num_classes
     )
+    backbone = _resnet50_pyramid(chosen, below, progress, trainable_backbone_layers, True)
     heads = _second_version(backbone)
-    return FasterRCNN(backbone, 91 if num_classes is None else num_classes, **heads, **kwargs)
+    return loaded(FasterRCNN(backbone, classes, **heads, **kwargs), chosen, progress)
 
 
 def _mobilenet(
-    name: str, weights: Any, weights_backbone: Any, num_classes: int | None, trainable: Any,
-    facts: dict[str, Any],
+    kind: type[WeightsEnum], weights: Any, weights_backbone: Any, progress: bool,
+    num_classes: int | None, trainable: int | None, facts: dict[str, Any],
 ) -> FasterRCNN:  # fmt: skip
-    no_weights(weights, name)
-    no_weights(weights_backbone, name)
-    layers = _validate_trainable_layers(False, trainable, 6, 3)
-    body = mobilenet_v3_large(norm_layer=nn.BatchNorm2d)
+    chosen, below, classes = with_backbone(
+        kind, weights, MobileNet_V3_Large_Weights, weights_backbone, num_classes
+    )
+    trained = chosen is not None or below is not None
+    layers = _validate_trainable_layers(trained, trainable, 6, 3)
+    norm = FrozenBatchNorm2d if trained else nn.BatchNorm2d
+    body = mobilenet_v3_large(weights=below, progress=progress, norm_layer=norm)
     backbone = _mobilenet_extractor(body, True, layers)
     anchors = AnchorGenerator(((32, 64, 128, 256, 512),) * 3, ((0.5, 1.0, 2.0),) * 3)
-    classes = 91 if num_classes is None else num_classes
-    return FasterRCNN(backbone, classes, rpn_anchor_generator=anchors, **facts)
+    model = FasterRCNN(backbone, classes, rpn_anchor_generator=anchors, **facts)
+    return loaded(model, chosen, progress)
 
 
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", FasterRCNN_MobileNet_V3_Large_320_FPN_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", MobileNet_V3_Large_Weights.IMAGENET1K_V1),
+)
 def fasterrcnn_mobilenet_v3_large_320_fpn(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: FasterRCNN_MobileNet_V3_Large_320_FPN_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: MobileNet_V3_Large_Weights | None = MobileNet_V3_Large_Weights.IMAGENET1K_V1,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> FasterRCNN:  # fmt: skip
     """Faster R-CNN on a pyramid of MobileNetV3 for small images and few proposals."""
     facts = {
@@ -232,24 +293,32 @@ def fasterrcnn_mobilenet_v3_large_320_fpn(
         "rpn_post_nms_top_n_test": 150, "rpn_score_thresh": 0.05, **kwargs,
     }  # fmt: skip
     return _mobilenet(
-        "fasterrcnn_mobilenet_v3_large_320_fpn", weights, weights_backbone, num_classes,
-        trainable_backbone_layers, facts,
+        FasterRCNN_MobileNet_V3_Large_320_FPN_Weights, weights, weights_backbone, progress,
+        num_classes, trainable_backbone_layers, facts,
     )  # fmt: skip
 
 
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", FasterRCNN_MobileNet_V3_Large_FPN_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", MobileNet_V3_Large_Weights.IMAGENET1K_V1),
+)
 def fasterrcnn_mobilenet_v3_large_fpn(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: FasterRCNN_MobileNet_V3_Large_FPN_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: MobileNet_V3_Large_Weights | None = MobileNet_V3_Large_Weights.IMAGENET1K_V1,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> FasterRCNN:  # fmt: skip
     """Faster R-CNN on a pyramid of MobileNetV3."""
     return _mobilenet(
-        "fasterrcnn_mobilenet_v3_large_fpn", weights, weights_backbone, num_classes,
-        trainable_backbone_layers, {"rpn_score_thresh": 0.05, **kwargs},
+        FasterRCNN_MobileNet_V3_Large_FPN_Weights, weights, weights_backbone, progress,
+        num_classes, trainable_backbone_layers, {"rpn_score_thresh": 0.05, **kwargs},
     )  # fmt: skip
 
 
 __all__ = [
-    "FasterRCNN", "fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_mobilenet_v3_large_fpn",
-    "fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn_v2",
+    "FasterRCNN", "FasterRCNN_MobileNet_V3_Large_320_FPN_Weights",
+    "FasterRCNN_MobileNet_V3_Large_FPN_Weights", "FasterRCNN_ResNet50_FPN_V2_Weights",
+    "FasterRCNN_ResNet50_FPN_Weights", "fasterrcnn_mobilenet_v3_large_320_fpn",
+    "fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn_v2",
 ]  # fmt: skip

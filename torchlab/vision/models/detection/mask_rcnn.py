@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchlab import nn
-from torchlab.vision.models._api import register_model
+from torchlab.vision.models._api import WeightsEnum, register_model
+from torchlab.vision.models._utils import handle_legacy_interface
+from torchlab.vision.models._weights import NEW_RECIPE, coco, loaded, with_backbone
+from torchlab.vision.models.detection._utils import overwrite_eps
 from torchlab.vision.models.detection.faster_rcnn import (
     FasterRCNN,
     _resnet50_pyramid,
     _second_version,
 )
+from torchlab.vision.models.resnet import ResNet50_Weights
 from torchlab.vision.ops.misc import Conv2dNormActivation
 from torchlab.vision.ops.poolers import MultiScaleRoIAlign
 
@@ -110,30 +114,66 @@ class MaskRCNNPredictor(nn.Sequential):
                 nn.init.kaiming_normal_(parameter, mode="fan_out", nonlinearity="relu")
 
 
+class MaskRCNN_ResNet50_FPN_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "maskrcnn_resnet50_fpn_coco-bf2d0c1e", {"box_map": 37.9, "mask_map": 34.6}, 44401393,
+        134.38, 169.84, "#mask-r-cnn",
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
+class MaskRCNN_ResNet50_FPN_V2_Weights(WeightsEnum):
+    COCO_V1 = coco(
+        "maskrcnn_resnet50_fpn_v2_coco-73cbd019", {"box_map": 47.4, "mask_map": 41.8}, 46359409,
+        333.577, 177.219, "pull/5773", docs=NEW_RECIPE,
+    )  # fmt: skip
+    DEFAULT = COCO_V1
+
+
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", MaskRCNN_ResNet50_FPN_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", ResNet50_Weights.IMAGENET1K_V1),
+)
 def maskrcnn_resnet50_fpn(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: MaskRCNN_ResNet50_FPN_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: ResNet50_Weights | None = ResNet50_Weights.IMAGENET1K_V1,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> MaskRCNN:  # fmt: skip
     """Mask R-CNN on a pyramid of ResNet-50; 91 classes unless `num_classes` says."""
-    backbone = _resnet50_pyramid(
-        "maskrcnn_resnet50_fpn", weights, weights_backbone, trainable_backbone_layers, False
+    chosen, below, classes = with_backbone(
+        MaskRCNN_ResNet50_FPN_Weights, weights, ResNet50_Weights, weights_backbone, num_classes
     )
-    return MaskRCNN(backbone, 91 if num_classes is None else num_classes, **kwargs)
+    backbone = _resnet50_pyramid(chosen, below, progress, trainable_backbone_layers, False)
+    model = loaded(MaskRCNN(backbone, classes, **kwargs), chosen, progress)
+    if chosen is not None:
+        overwrite_eps(model, 0.0)
+    return model
 
 
 @register_model()
+@handle_legacy_interface(
+    weights=("pretrained", MaskRCNN_ResNet50_FPN_V2_Weights.COCO_V1),
+    weights_backbone=("pretrained_backbone", ResNet50_Weights.IMAGENET1K_V1),
+)
 def maskrcnn_resnet50_fpn_v2(
-    *, weights: Any = None, progress: bool = True, num_classes: int | None = None,
-    weights_backbone: Any = None, trainable_backbone_layers: int | None = None, **kwargs: Any,
+    *, weights: MaskRCNN_ResNet50_FPN_V2_Weights | None = None, progress: bool = True,
+    num_classes: int | None = None,
+    weights_backbone: ResNet50_Weights | None = None,
+    trainable_backbone_layers: int | None = None, **kwargs: Any,
 ) -> MaskRCNN:  # fmt: skip
     """Mask R-CNN on a pyramid of ResNet-50 with the heads of arXiv:2111.11429."""
-    backbone = _resnet50_pyramid(
-        "maskrcnn_resnet50_fpn_v2", weights, weights_backbone, trainable_backbone_layers, True
+    chosen, below, classes = with_backbone(
+        MaskRCNN_ResNet50_FPN_V2_Weights, weights, ResNet50_Weights, weights_backbone, num_classes
     )
+    backbone = _resnet50_pyramid(chosen, below, progress, trainable_backbone_layers, True)
     heads = _second_version(backbone)
     heads["mask_head"] = MaskRCNNHeads(backbone.out_channels, [256] * 4, 1, nn.BatchNorm2d)
-    return MaskRCNN(backbone, 91 if num_classes is None else num_classes, **heads, **kwargs)
+    return loaded(MaskRCNN(backbone, classes, **heads, **kwargs), chosen, progress)
 
 
-__all__ = ["MaskRCNN", "maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2"]
+__all__ = [
+    "MaskRCNN", "MaskRCNN_ResNet50_FPN_V2_Weights", "MaskRCNN_ResNet50_FPN_Weights",
+    "maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2",
+]  # fmt: skip

@@ -1,5 +1,5 @@
-"""The second stage: what is in each proposed region, its box and its mask (arXiv:1504.08083,
-arXiv:1703.06870).
+"""The second stage: what is in each proposed region, its box, its mask and its keypoints
+(arXiv:1504.08083, arXiv:1703.06870).
 
 Source: https://docs.pytorch.org/vision/0.28/models/faster_rcnn.html
 """
@@ -17,6 +17,12 @@ from torchlab.vision.models.detection._utils import (
     BalancedPositiveNegativeSampler,
     BoxCoder,
     Matcher,
+)
+from torchlab.vision.models.detection.keypoints import (
+    heatmaps_to_keypoints,
+    keypointrcnn_inference,
+    keypointrcnn_loss,
+    keypoints_to_heatmap,
 )
 from torchlab.vision.models.detection.masks import (
     maskrcnn_inference,
@@ -49,7 +55,7 @@ class RoIHeads(nn.Module):
 
     A detection has a score above `score_thresh` and overlaps no better one of its class by more
     than `nms_thresh`; at most `detections_per_img`. With `mask_roi_pool`, `mask_head` and
-    `mask_predictor` each has a mask too.
+    `mask_predictor` each has a mask too; so with keypoints.
     """
 
     def __init__(
@@ -58,7 +64,8 @@ class RoIHeads(nn.Module):
         positive_fraction: float, bbox_reg_weights: tuple[float, float, float, float] | None,
         score_thresh: float, nms_thresh: float, detections_per_img: int,
         mask_roi_pool: nn.Module | None = None, mask_head: nn.Module | None = None,
-        mask_predictor: nn.Module | None = None,
+        mask_predictor: nn.Module | None = None, keypoint_roi_pool: nn.Module | None = None,
+        keypoint_head: nn.Module | None = None, keypoint_predictor: nn.Module | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.box_similarity = box_ops.box_iou
@@ -78,10 +85,17 @@ class RoIHeads(nn.Module):
         self.mask_roi_pool = mask_roi_pool
         self.mask_head = mask_head
         self.mask_predictor = mask_predictor
+        self.keypoint_roi_pool = keypoint_roi_pool
+        self.keypoint_head = keypoint_head
+        self.keypoint_predictor = keypoint_predictor
 
     def has_mask(self) -> bool:
         """Whether all parts for masks are there."""
         return None not in (self.mask_roi_pool, self.mask_head, self.mask_predictor)
+
+    def has_keypoint(self) -> bool:
+        """Whether all parts for keypoints are there."""
+        return None not in (self.keypoint_roi_pool, self.keypoint_head, self.keypoint_predictor)
 
     def assign_targets_to_proposals(
         self, proposals: list[Tensor], gt_boxes: list[Tensor], gt_labels: list[Tensor]
@@ -114,7 +128,9 @@ class RoIHeads(nn.Module):
         """The targets. ValueError where they lack what the heads learn from."""
         if targets is None:
             raise ValueError("targets should not be None")
-        needed = ["boxes", "labels"] + ["masks"] * self.has_mask()
+        needed = (
+            ["boxes", "labels"] + ["masks"] * self.has_mask() + ["keypoints"] * self.has_keypoint()
+        )
         for key in needed:
             if not all(key in t for t in targets):
                 raise ValueError(f"Every element of targets should have a {key} key")
@@ -174,6 +190,10 @@ class RoIHeads(nn.Module):
                 raise TypeError(
                     f"target labels must of int64 type, instead got {t['labels'].dtype}"
                 )
+            if self.has_keypoint() and t["keypoints"].dtype != float32:
+                raise TypeError(
+                    f"target keypoints must of float type, instead got {t['keypoints'].dtype}"
+                )
 
     def _masks(
         self, features: dict[str, Tensor], boxes: list[Tensor], shapes: list[tuple[int, int]]
@@ -181,6 +201,14 @@ class RoIHeads(nn.Module):
         pool: Any = self.mask_roi_pool
         head: Any = self.mask_head
         predictor: Any = self.mask_predictor
+        return predictor(head(pool(features, boxes, shapes)))
+
+    def _heatmaps(
+        self, features: dict[str, Tensor], boxes: list[Tensor], shapes: list[tuple[int, int]]
+    ) -> Tensor:
+        pool: Any = self.keypoint_roi_pool
+        head: Any = self.keypoint_head
+        predictor: Any = self.keypoint_predictor
         return predictor(head(pool(features, boxes, shapes)))
 
     def forward(
@@ -204,6 +232,10 @@ class RoIHeads(nn.Module):
                 losses["loss_mask"] = self._mask_loss(
                     features, proposals, image_shapes, targets or [], matched, labels
                 )
+            if self.has_keypoint():
+                losses["loss_keypoint"] = self._keypoint_loss(
+                    features, proposals, image_shapes, targets or [], matched, labels
+                )
             return [], losses
         found = self.postprocess_detections(logits, regression, proposals, image_shapes)
         result = [
@@ -214,22 +246,44 @@ class RoIHeads(nn.Module):
             probs = maskrcnn_inference(self._masks(features, boxes, image_shapes), kinds)
             for r, masks in zip(result, probs, strict=True):
                 r["masks"] = masks
+        if self.has_keypoint():
+            boxes = [r["boxes"] for r in result]
+            heat = self._heatmaps(features, boxes, image_shapes)
+            for r, points, scores in zip(result, *keypointrcnn_inference(heat, boxes), strict=True):
+                r["keypoints"] = points
+                r["keypoints_scores"] = scores
         return result, {}
+
+    def _positive(
+        self, proposals: list[Tensor], matched: list[Tensor], labels: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Of each image, the proposals that hold something, and their true boxes' numbers."""
+        at = [aten.where(known > 0)[0] for known in labels]
+        boxes = [p[i] for p, i in zip(proposals, at, strict=True)]
+        return boxes, [m[i] for m, i in zip(matched, at, strict=True)]
 
     def _mask_loss(
         self, features: dict[str, Tensor], proposals: list[Tensor],
         image_shapes: list[tuple[int, int]], targets: list[Target], matched: list[Tensor],
         labels: list[Tensor],
     ) -> Tensor:  # fmt: skip
-        at = [aten.where(known > 0)[0] for known in labels]
-        boxes = [p[i] for p, i in zip(proposals, at, strict=True)]
-        numbers = [m[i] for m, i in zip(matched, at, strict=True)]
+        boxes, numbers = self._positive(proposals, matched, labels)
         logits = self._masks(features, boxes, image_shapes)
         masks, kinds = [t["masks"] for t in targets], [t["labels"] for t in targets]
         return maskrcnn_loss(logits, boxes, masks, kinds, numbers)
 
+    def _keypoint_loss(
+        self, features: dict[str, Tensor], proposals: list[Tensor],
+        image_shapes: list[tuple[int, int]], targets: list[Target], matched: list[Tensor],
+        labels: list[Tensor],
+    ) -> Tensor:  # fmt: skip
+        boxes, numbers = self._positive(proposals, matched, labels)
+        heat = self._heatmaps(features, boxes, image_shapes)
+        return keypointrcnn_loss(heat, boxes, [t["keypoints"] for t in targets], numbers)
+
 
 __all__ = [
-    "RoIHeads", "fastrcnn_loss", "maskrcnn_inference", "maskrcnn_loss", "paste_masks_in_image",
-    "project_masks_on_boxes",
+    "RoIHeads", "fastrcnn_loss", "heatmaps_to_keypoints", "keypointrcnn_inference",
+    "keypointrcnn_loss", "keypoints_to_heatmap", "maskrcnn_inference", "maskrcnn_loss",
+    "paste_masks_in_image", "project_masks_on_boxes",
 ]  # fmt: skip

@@ -1,9 +1,5 @@
-"""Boxes from one format into another.
-
-Note [Turned boxes]
-Image rows go down, an angle r > 0 turns counter-clockwise as one sees it: the upper side of a box
-of width w leaves its corner in the direction (cos r, -sin r), the left side of height h in the
-direction (sin r, cos r).
+"""Boxes from one format into another; for turned ones see Note [Turned boxes] in
+`torchlab.vision.ops.turned_boxes`.
 
 Source: https://docs.pytorch.org/vision/0.28/generated/torchvision.tv_tensors.BoundingBoxFormat.html
 """
@@ -15,6 +11,7 @@ from typing import Any
 
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
+from torchlab.vision.ops import turned_boxes
 from torchlab.vision.transforms.v2.functional._registry import is_pure_tensor
 from torchlab.vision.tv_tensors import (
     BoundingBoxes,
@@ -47,37 +44,8 @@ def _xyxy_to_cxcywh(b: Tensor) -> Tensor:
     return aten.cat((middle, b[..., 2:] - b[..., :2]), -1)
 
 
-def _sides(b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The upper and the left side (dx, dy) of boxes (…, 5)."""
-    w, h, r = b[..., 2], b[..., 3], aten.deg2rad(b[..., 4])
-    cos, sin = aten.cos(r), aten.sin(r)
-    return w * cos, -w * sin, h * sin, h * cos
-
-
-def _xywhr_to_cxcywhr(b: Tensor) -> Tensor:
-    ux, uy, lx, ly = _sides(b)
-    middle = aten.stack((b[..., 0] + (ux + lx) / 2, b[..., 1] + (uy + ly) / 2), -1)
-    return aten.cat((middle, b[..., 2:]), -1)
-
-
-def _cxcywhr_to_xywhr(b: Tensor) -> Tensor:
-    ux, uy, lx, ly = _sides(b)
-    corner = aten.stack((b[..., 0] - (ux + lx) / 2, b[..., 1] - (uy + ly) / 2), -1)
-    return aten.cat((corner, b[..., 2:]), -1)
-
-
-def _xywhr_to_corners(b: Tensor) -> Tensor:
-    ux, uy, lx, ly = _sides(b)
-    x, y = b[..., 0], b[..., 1]
-    return aten.stack((x, y, x + ux, y + uy, x + ux + lx, y + uy + ly, x + lx, y + ly), -1)
-
-
-def _corners_to_xywhr(b: Tensor) -> Tensor:
-    ux, up = b[..., 2] - b[..., 0], b[..., 1] - b[..., 3]
-    lx, ly = b[..., 4] - b[..., 2], b[..., 5] - b[..., 3]
-    angle = aten.rad2deg(aten.atan2(up, ux))
-    w, h = aten.sqrt(ux**2 + up**2), aten.sqrt(lx**2 + ly**2)
-    return aten.stack((b[..., 0], b[..., 1], w, h, angle), -1)
+def named_format(format: BoundingBoxFormat | str) -> BoundingBoxFormat:
+    return BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
 
 
 _STEPS: dict[tuple[BoundingBoxFormat, BoundingBoxFormat], tuple[Callable[[Tensor], Tensor], ...]]
@@ -88,17 +56,8 @@ _STEPS = {
     (CXCYWH, XYWH): (_cxcywh_to_xyxy, _xyxy_to_xywh),
     (CXCYWH, XYXY): (_cxcywh_to_xyxy,),
     (XYXY, CXCYWH): (_xyxy_to_cxcywh,),
-    (XYWHR, CXCYWHR): (_xywhr_to_cxcywhr,),
-    (CXCYWHR, XYWHR): (_cxcywhr_to_xywhr,),
-    (XYWHR, XYXYXYXY): (_xywhr_to_corners,),
-    (XYXYXYXY, XYWHR): (_corners_to_xywhr,),
-    (CXCYWHR, XYXYXYXY): (_cxcywhr_to_xywhr, _xywhr_to_corners),
-    (XYXYXYXY, CXCYWHR): (_corners_to_xywhr, _xywhr_to_cxcywhr),
+    **{(named_format(a), named_format(b)): way for (a, b), way in turned_boxes.STEPS.items()},
 }
-
-
-def named_format(format: BoundingBoxFormat | str) -> BoundingBoxFormat:
-    return BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
 
 
 def convert(boxes: Tensor, old: BoundingBoxFormat, new: BoundingBoxFormat) -> Tensor:

@@ -52,7 +52,7 @@ def elastic_image(
 ) -> Any:
     mode = mode_of(interpolation)
     _geometry.check_displacement(displacement, image.shape[-2:])
-    return _geometry.displace(image, displacement, mode.value, fill)
+    return _geometry.displace(image, displacement, mode.value, fill, fused=True)
 
 
 @kernel(elastic, Picture)

@@ -63,7 +63,7 @@ def perspective_image(
     coefficients: list[float] | None = None,
 ) -> Any:
     numbers = _geometry.projection(startpoints, endpoints, coefficients)
-    return _geometry.project(image, numbers, mode_of(interpolation), fill)
+    return _geometry.project(image, numbers, mode_of(interpolation), fill, fused=True)
 
 
 @kernel(perspective, Picture)
@@ -76,7 +76,7 @@ def _perspective_picture(
     coefficients: list[float] | None = None,
 ) -> Any:
     numbers = _geometry.projection(startpoints, endpoints, coefficients)
-    return _geometry.project(image, numbers, mode_of(interpolation), fill)
+    return _geometry.project(image, numbers, mode_of(interpolation), fill, fused=True)
 
 
 @kernel(perspective, Video)

@@ -52,7 +52,9 @@ def gaussian_blur_image(
         if isinstance(given, (list, tuple)) and len(given) != 2:
             raise ValueError(f"If {name} is a sequence its length should be 2. Got {len(given)}")
     sizes, sigmas = _geometry.blur_arguments(kernel_size, sigma)
-    return image if image.numel() == 0 else _tensor_grid.gaussian_blur(image, sizes, sigmas)
+    if image.numel() == 0:
+        return image
+    return _tensor_grid.gaussian_blur(image, sizes, sigmas, fused=True)
 
 
 @kernel(gaussian_blur, Picture)
