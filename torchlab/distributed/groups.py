@@ -50,6 +50,18 @@ class group(metaclass=_GroupMeta):
     """`group.WORLD` is the group of all processes."""
 
 
+class GroupMember(metaclass=_GroupMeta):
+    """`GroupMember.WORLD` is the group of all processes. NON_GROUP_MEMBER stands for a group in
+    which this process is not."""
+
+    NON_GROUP_MEMBER = -100
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    """Whether that is a group without this process."""
+    return group is not None and group == GroupMember.NON_GROUP_MEMBER
+
+
 def group_of(wanted: ProcessGroup | None) -> ProcessGroup:
     """`wanted`, or the default group; ValueError if there is none."""
     found = _World.default if wanted is None else wanted
@@ -155,18 +167,51 @@ def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None) -> Pr
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's rank. ValueError without a group."""
+    """This process's rank, -1 if it is not in the group. ValueError without a group."""
+    if _rank_not_in_group(group):
+        return -1
     return group_of(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """The number of processes. ValueError without a group."""
+    """The number of processes, -1 if this one is not in the group. ValueError without a group."""
+    if _rank_not_in_group(group):
+        return -1
     return group_of(group).size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
     """The backend's name. ValueError without a group."""
     return group_of(group).backend
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether such a backend can be named: only "gloo"."""
+    return backend.lower() == "gloo"
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's rank on its machine: the environment's LOCAL_RANK, or `fallback_rank`.
+    RuntimeError if neither is given."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow"
+        " `get_node_local_rank` to work, assuming you are not running in a multi-device context and"
+        " want the code to run locally instead."
+    )
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank among all processes of a group's process: all are in every group."""
+    return group_rank
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The rank in the group of one of all processes: all are in every group."""
+    return global_rank
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
