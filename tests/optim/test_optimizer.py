@@ -121,6 +121,29 @@ def test_a_state_that_does_not_fit_is_refused():
     assert o.state_dict() == before
 
 
+def test_wrappers_that_leave_out_the_constructor():
+    class Wrapper(optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        @property
+        def param_groups(self):
+            return self.inner.param_groups
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    p = parameter()
+    w = Wrapper(optim.SGD([p], lr=1.0))
+    before = p.detach().clone()
+    p.grad = torch.ones_like(p)
+    with register_optimizer_step_post_hook(lambda opt, *a: seen.append(type(opt).__name__)):
+        seen = []
+        w.step()
+    assert torch.equal(p.detach(), before - 1)
+    assert seen == ["SGD"]  # as in PyTorch, whose hooks come with the constructor
+
+
 def test_hooks():
     o = optim.SGD([parameter()], lr=0.1)
     seen = []

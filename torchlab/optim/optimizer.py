@@ -20,6 +20,34 @@ from torchlab._core.tensor import Tensor
 from torchlab.nn._calls import RemovableHandle, add_hook
 from torchlab.nn._conversion import clear_grad
 from torchlab.nn._typename import typename
+from torchlab.optim import _writers
+from torchlab.optim._writers import (  # noqa: F401  other libraries' optimizers import them here
+    Args,
+    DeviceDict,
+    DeviceDtypeDict,
+    Kwargs,
+    ParamsT,
+    StateDict,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _foreach_supported_types,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
 
 
 class _Required:
@@ -57,8 +85,11 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # learning-rate schedulers ask for it
+        before = self.__dict__.get("_optimizer_step_pre_hooks")
+        if before is None:  # a wrapper that leaves `__init__` out, in which PyTorch puts the hooks
+            return step(self, *args, **kwargs)
         if not (
-            self._optimizer_step_pre_hooks
+            before
             or self._optimizer_step_post_hooks
             or _before_step
             or _after_step
@@ -130,6 +161,8 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    _group_tensors_by_device_and_dtype = staticmethod(_writers._group_tensors_by_device_and_dtype)
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:

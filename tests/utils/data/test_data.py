@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections import UserDict, defaultdict, deque, namedtuple
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_collation():
     Point = namedtuple("Point", "x y")
     out = D.default_collate([{"a": 1, "b": (0.5, "s"), "c": Point(1, 2)} for _ in range(2)])
     assert out["a"].tolist() == [1, 1] and out["a"].dtype is torch.int64
-    assert out["b"][0].dtype is torch.float64 and out["b"][1] == ["s", "s"]
+    assert out["b"][0].dtype is torch.float64 and out["b"][1] == ("s", "s")
     assert type(out["c"]) is Point and out["c"].y.tolist() == [2, 2]
     arrays = D.default_collate([np.ones(2, np.float32), np.zeros(2, np.float32)])
     assert arrays.tolist() == [[1.0, 1.0], [0.0, 0.0]] and arrays.dtype is torch.float32
@@ -208,3 +208,62 @@ def test_a_class_that_default_collate_is_taught() -> None:
 
 def test_texts_of_numpy_are_collated_as_texts() -> None:
     assert D.default_collate([np.str_("a"), np.str_("b")]) == ["a", "b"]
+
+
+def test_names_for_annotations():
+    from torchlab.serialization import MAP_LOCATION
+    from torchlab.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t
+
+    assert "Storage" in str(MAP_LOCATION | int) and "list" in str(_collate_fn_t | None)
+    assert _worker_init_fn_t.__args__ == (int, None)
+
+
+def test_a_stream_that_is_its_own_iterator_is_asked_once() -> None:
+    class Own(D.IterableDataset):
+        began = 0
+
+        def __iter__(self):
+            self.began += 1
+            self.at = 0
+            return self
+
+        def __next__(self):
+            if self.at == 3:
+                raise StopIteration
+            self.at += 1
+            return self.at
+
+    own = Own()
+    assert list(D.DataLoader(own, batch_size=1, collate_fn=list)) == [[1], [2], [3]]
+    assert own.began == 1
+    assert list(D.DataLoader(own, batch_size=2, collate_fn=list)) == [[1, 2], [3]]
+    assert list(D.DataLoader(own, batch_size=2, collate_fn=list, drop_last=True)) == [[1, 2]]
+    assert list(D.DataLoader(own, batch_size=None)) == [1, 2, 3]
+
+
+def test_containers_that_can_change_are_copied_and_filled() -> None:
+    class Encoding(UserDict):
+        def __init__(self, data, origin):
+            super().__init__(data)
+            self.origin = origin
+
+    out = D.default_collate([Encoding({"a": 1}, "here"), Encoding({"a": 2}, "there")])
+    assert type(out) is Encoding and out.origin == "here" and out["a"].tolist() == [1, 2]
+    kept = D.default_collate([defaultdict(int, a=1)])
+    assert kept.default_factory is int and kept["a"].tolist() == [1]
+    kept = D.default_convert(defaultdict(list, a=np.arange(2)))
+    assert kept.default_factory is list and kept["a"].tolist() == [0, 1]
+    queues = D.default_collate([deque([1, 2], maxlen=4), deque([3, 4], maxlen=4)])
+    assert queues.maxlen == 4 and [q.tolist() for q in queues] == [[1, 3], [2, 4]]
+
+
+def test_a_stream_without_iter_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract class IterableDataset .*__iter__"):
+        D.IterableDataset()
+
+
+def test_pipes_that_shuffle_are_found_where_libraries_look() -> None:
+    from torchlab.utils.data.datapipes.iter import IterableWrapper, Shuffler, combinatorics
+
+    assert combinatorics.ShufflerIterDataPipe is Shuffler
+    assert isinstance(IterableWrapper([1]).shuffle(), combinatorics.ShufflerIterDataPipe)

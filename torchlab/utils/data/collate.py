@@ -5,7 +5,8 @@ Source: https://docs.pytorch.org/docs/2.13/data.html#torch.utils.data.default_co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,24 @@ def default_convert(data: Any) -> Any:
 
 
 def _like(original: Any, values: Any) -> Any:
-    """`values` in the original's class, or as they are where that class cannot be made so."""
+    """`values` in the original's class, or as they are where that class cannot be made so.
+
+    A container that can change is copied and filled: what else it carries comes along (the factory
+    of a defaultdict, a tokenizer's encodings).
+    """
+    if type(original) in (dict, list):
+        return values
     try:
-        return type(original)(values)
+        if isinstance(original, MutableMapping):
+            filled: Any = copy.copy(original)
+            filled.update(values)
+        elif isinstance(original, MutableSequence):
+            filled = copy.copy(original)
+            for i, value in enumerate(values):
+                filled[i] = value
+        else:
+            filled = type(original)(values)
+        return filled
     except TypeError:
         return values
 
@@ -74,9 +90,7 @@ def _stack(batch: list[Tensor]) -> Tensor:
     return aten.stack(batch, 0)
 
 
-def collate(
-    batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None
-) -> Any:
+def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
     """A batch of samples, in which `collate_fn_map` says what becomes of which class.
 
     collate_fn_map: a class, or a tuple of them, → a function (batch, *, collate_fn_map). Mappings
@@ -104,9 +118,7 @@ def collate(
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [
-            collate(list(e), collate_fn_map=collate_fn_map) for e in zip(*batch, strict=True)
-        ]
+        parts = [collate(e, collate_fn_map=collate_fn_map) for e in zip(*batch, strict=True)]
         return parts if isinstance(first, tuple) else _like(first, parts)
     raise TypeError(_REFUSAL.format(type(first)))
 

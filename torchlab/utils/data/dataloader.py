@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from torchlab import accelerator
 from torchlab._core import blocks, events
@@ -24,6 +24,7 @@ from torchlab.utils.data.collate import default_collate, default_convert
 from torchlab.utils.data.datapipes.datapipe import IterDataPipe
 from torchlab.utils.data.dataset import Dataset, IterableDataset
 from torchlab.utils.data.fetch import fetcher, phases
+from torchlab.utils.data.passes import _BaseDataLoaderIter, _DatasetKind, known
 from torchlab.utils.data.pinning import pin_memory
 from torchlab.utils.data.sampler import (
     BatchSampler,
@@ -35,6 +36,18 @@ from torchlab.utils.data.watch import Told, Watch, stretch
 from torchlab.utils.data.worker import get_worker_info
 
 workers = lazy("torchlab.utils.data.workers")  # loads what shares memory between processes
+
+_T = TypeVar("_T")
+_collate_fn_t = Callable[[list[_T]], Any]
+_worker_init_fn_t = Callable[[int], None]
+"""Names for annotations, which other libraries' loaders import."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "_MultiProcessingDataLoaderIter":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return workers.WorkersIterator
+
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
@@ -203,15 +216,7 @@ class DataLoader:
 
     def _new_pass(self, saved: Any) -> Iterator[Any]:
         if self.num_workers == 0:
-            seed = self._shared_seed() if saved is None else saved["shared_seed"]
-            if seed is not None:
-                rng = Generator().manual_seed(seed)
-                graph_settings.apply_random_seed(self.dataset, rng)
-            if saved is None:
-                # PyTorch draws a seed for its workers even when it has none: the stream stays the
-                # same.
-                drawn_seed(self.generator)
-            self._pass = iterator = _LoaderIterator(self, seed, saved)
+            self._pass = iterator = _SingleProcessDataLoaderIter(self, saved)
             return iterator
         if self._iterator is None or not self.persistent_workers:
             made = workers.WorkersIterator(self, saved)
@@ -282,6 +287,18 @@ class DataLoader:
                 stacklevel=3,
             )
 
+    @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if self._streams else _DatasetKind.Map
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
     def _shared_seed(self) -> int | None:
         """For data pipes the seed from which all workers seed their shufflers alike."""
         return drawn_seed(self.generator) if isinstance(self.dataset, IterDataPipe) else None
@@ -319,16 +336,22 @@ class DataLoader:
         warnings.warn(text, stacklevel=4)
 
 
-class _LoaderIterator:
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """One pass over a loader's batches, in this process."""
 
-    def __init__(self, loader: DataLoader, shared_seed: int | None, saved: Any) -> None:
+    def __init__(self, loader: Any, saved: Any = None) -> None:
         began = time.perf_counter()
-        self._loader = loader
+        self._loader = loader = known(loader)
+        seed = loader._shared_seed() if saved is None else saved["shared_seed"]
+        if seed is not None:
+            graph_settings.apply_random_seed(loader.dataset, Generator().manual_seed(seed))
+        if saved is None:
+            # PyTorch draws a seed for its workers even when it has none: the stream stays the same.
+            drawn_seed(loader.generator)
         self._told = loader._length_told
         self._pins = loader._pins()
         self._watch = Watch(loader, None)
-        self._shared_seed = shared_seed
+        self._shared_seed = seed
         self._order = state.Order(loader, saved and saved["order"])
         self._count = 0
         if saved is None:

@@ -31,11 +31,8 @@ class Dataset(Generic[T]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[T]):
-    """A stream of samples: subclasses define `__iter__`."""
-
-    def __iter__(self) -> Iterator[T]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+class IterableDataset(Dataset[T], Iterable[T]):
+    """A stream of samples: subclasses define `__iter__`; one that does not cannot be made."""
 
     def __add__(self, other: Dataset[T]) -> Any:
         return ChainDataset([self, other])

@@ -6,7 +6,6 @@ Source: https://docs.pytorch.org/docs/2.13/data.html
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -119,8 +118,12 @@ class FromStream(_Collating):
             raise StopIteration
         if not self.batched:
             return self._collate(next(self.source))
-        samples = list(itertools.islice(self.source, len(indices)))
-        self.ended = len(samples) < len(indices)
+        samples = []  # with `next` alone: what is its own iterator may start again in iter()
+        try:
+            for _ in indices:
+                samples.append(next(self.source))
+        except StopIteration:
+            self.ended = True
         if not samples or (self.drop_last and self.ended):
             raise StopIteration
         return self._collate(samples)

@@ -67,6 +67,12 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+def numpy_seed(base_seed: int, worker_id: int) -> Any:
+    """The seed of NumPy's random numbers in a worker: four 32-bit words."""
+    words = (worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0)
+    return np.random.SeedSequence(words).generate_state(4)
+
+
 class Failure:
     """An exception on its way to another process: its class, and its traceback as text."""
 
@@ -139,8 +145,7 @@ class Work:
         own = self.base_seed + self.number
         random.seed(own)
         default_generator.manual_seed(own)
-        words = (self.number, self.base_seed & 0xFFFFFFFF, self.base_seed >> 32, 0)
-        np.random.seed(np.random.SeedSequence(words).generate_state(4))
+        np.random.seed(numpy_seed(self.base_seed, self.number))
 
     def info(self) -> WorkerInfo:
         """What `get_worker_info` tells in the worker."""

@@ -25,6 +25,7 @@ from torchlab import multiprocessing as mp
 from torchlab._core import blocks, events
 from torchlab.utils.data import channel
 from torchlab.utils.data.inbox import Arrived, Gone, Inbox, inbox
+from torchlab.utils.data.passes import _BaseDataLoaderIter, known
 from torchlab.utils.data.sampler import drawn_seed
 from torchlab.utils.data.state import Order, pack, unpack
 from torchlab.utils.data.watch import Watch, stretch
@@ -146,12 +147,12 @@ def _stopped(pid: int) -> bool:
     return False
 
 
-class WorkersIterator:
+class WorkersIterator(_BaseDataLoaderIter):
     """One pass over the batches; with persistent workers the same object for every pass."""
 
     def __init__(self, loader: Any, saved: Any = None) -> None:
         began = time.perf_counter()
-        self._loader = loader
+        self._loader = loader = known(loader)
         self._told = loader._length_told
         context = loader.multiprocessing_context
         if context is None:

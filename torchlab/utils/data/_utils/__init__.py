@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchlab.utils.data._utils import collate, pin_memory
+from torchlab.utils.data._utils import collate, pin_memory, worker
 
-__all__ = ["collate", "pin_memory"]
+__all__ = ["collate", "pin_memory", "worker"]
