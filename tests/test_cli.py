@@ -93,7 +93,7 @@ class TestRun:
         (tmp_path / "package" / "__init__.py").write_text("")
         (tmp_path / "package" / "part.py").write_text(
             "import sys, torch\nfrom . import __name__ as parent\n"
-            "print(__name__, parent, sys.argv[1:], torch.__name__, sys.argv[0] == __file__)\n"
+            "print(__name__, parent, sys.argv[1:], torch.__spec__.name, sys.argv[0] == __file__)\n"
         )
         done = torchlab("run", "-m", "package.part", "--flag", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

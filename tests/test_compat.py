@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import types
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -32,7 +33,11 @@ def alias(no_torch: None) -> None:
 
 
 def test_torch_is_torchlab(alias: None) -> None:
-    assert importlib.import_module("torch") is importlib.import_module("torchlab")
+    torch = importlib.import_module("torch")
+    assert torch is importlib.import_module("torchlab")
+    assert (torch.__name__, torch.__spec__.name) == ("torch", "torchlab")
+    compat.uninstall()
+    assert torch.__name__ == "torchlab"
 
 
 def test_submodules_are_the_same_objects(alias: None) -> None:
@@ -132,7 +137,7 @@ import torchvision
 
 
 def work(x):
-    return torch.__name__, torchvision.__name__, F.relu(x).tolist()
+    return torch.__spec__.name, torchvision.__spec__.name, F.relu(x).tolist()
 
 
 if __name__ == "__main__":
@@ -209,7 +214,7 @@ def test_torchvision_is_torchlab_vision(alias: None) -> None:
     )
     vision = importlib.import_module("torchlab.vision")
     assert namespace["torchvision"] is vision
-    assert vision.__name__ == vision.__spec__.name == "torchlab.vision"
+    assert (vision.__name__, vision.__spec__.name) == ("torchvision", "torchlab.vision")
     assert namespace["v2F"] is vision.transforms.v2.functional
     for name in ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils"):
         assert namespace[name] is getattr(vision, name)
@@ -218,6 +223,19 @@ def test_torchvision_is_torchlab_vision(alias: None) -> None:
     assert namespace["fasterrcnn_resnet50_fpn"] is vision.models.detection.fasterrcnn_resnet50_fpn
     assert tuple(int(part) for part in vision.__version__.split(".")) >= (0, 28)
     assert vision.__version__ == importlib.import_module("torchvision.version").__version__
+
+
+def test_a_module_does_not_take_the_name_of_a_function(alias: None) -> None:
+    from_file: dict[str, Any] = {}
+    exec(
+        "import torchvision\nfrom torchvision.models.googlenet import GoogLeNet\n"
+        "import torchvision.models.alexnet\nimport torchvision.models.video.s3d as s3d\n",
+        from_file,
+    )
+    models = from_file["torchvision"].models
+    assert from_file["GoogLeNet"] is models.GoogLeNet
+    for function in (models.googlenet, models.alexnet, models.video.s3d, from_file["s3d"]):
+        assert isinstance(function, types.FunctionType)
 
 
 def test_pickles_name_the_same_objects(alias: None) -> None:
@@ -257,3 +275,22 @@ def test_parts_of_torchvision_are_loaded_when_asked_for(tmp_path) -> None:
     )
     done = run(script)
     assert done.stdout == "['version']\nTrue False False\n", done.stderr
+
+
+def test_libraries_find_the_versions(alias: None) -> None:
+    import torch
+    import torchvision
+
+    assert metadata.version("torch") == str(torch.__version__)
+    assert metadata.version("torchvision") == torchvision.__version__
+    found = metadata.distribution("torch")
+    assert found.metadata["Name"] == "torch"
+    assert (found.requires, found.read_text("RECORD")) == (None, None)
+    assert metadata.packages_distributions()["torchvision"][0] == "torchvision"
+    compat.uninstall()
+    assert not any(type(d).__name__ == "StandIn" for d in metadata.distributions())
+
+
+def test_the_package_is_an_attribute_of_itself(alias: None) -> None:
+    torch = importlib.import_module("torch")
+    assert torch.torch is torch and torch.torch.Tensor is torch.Tensor

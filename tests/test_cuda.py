@@ -145,3 +145,18 @@ def test_groups_of_more_processes_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="world_size is 2.*one process only"):
         torch.distributed.init_process_group("gloo", rank=0, world_size=2)
     assert not torch.distributed.is_initialized()
+
+
+def test_work_is_not_recorded() -> None:
+    assert torch.cuda.is_current_stream_capturing() is False
+    with pytest.raises(RuntimeError, match="Tried to instantiate dummy base class CUDAGraph"):
+        torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="records no graphs"):
+        torch.cuda.graph(None)  # type: ignore[arg-type]
+
+
+@no_gpu
+def test_peaks_of_no_gpu_start_again() -> None:
+    assert torch.cuda.reset_peak_memory_stats() is None
+    assert torch.cuda.reset_accumulated_memory_stats() is None
+    assert torch.cuda.reset_max_memory_allocated(0) is torch.cuda.reset_max_memory_cached() is None

@@ -15,6 +15,13 @@ def failing(f: Any) -> Any:
     raise ValueError("callback")
 
 
+def test_the_base_class() -> None:
+    assert isinstance(Future(), torch.Future)
+    f = torch.Future()
+    f.set_result(1)
+    assert f.wait() == 1 and not isinstance(f, Future)
+
+
 def test_a_value_comes() -> None:
     f: Any = Future()
     seen: list[Any] = []

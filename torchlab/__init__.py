@@ -7,6 +7,7 @@ libraries are loaded when first needed.
 """
 
 import importlib
+import sys as _sys
 from typing import Any as _Any
 
 import numpy as _np
@@ -61,7 +62,6 @@ from torchlab._core.storages import (
     is_storage,
 )
 from torchlab._core.tensor import Size, Tensor
-from torchlab._version import __version__
 from torchlab.autograd.api import tensor_backward as _tensor_backward
 from torchlab.autograd.grad_mode import (
     enable_grad,
@@ -71,6 +71,7 @@ from torchlab.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from torchlab.torch_version import __version__
 
 _np.seterr(all="ignore")  # Note in torchlab._core.tape: NumPy's warnings cost a microsecond each
 for _name in _FAMILIES:
@@ -96,19 +97,23 @@ has_lapack = has_spectral = True  # SciPy's, or NumPy's
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
+torch = _sys.modules[__name__]  # programs write `torch.torch.Tensor`, which PyTorch has by accident
 
 
 # Public names that live higher in the house: loaded when first asked for.
 _LAZY = {
     "compile": ("torchlab.compiler", "compile"),
+    "Future": ("torchlab.futures._future", "Future"),
+    "Event": ("torchlab._core.streams", "Event"),
+    "Stream": ("torchlab._core.streams", "Stream"),
+    "TensorType": ("torchlab.jit._tensor_type", "TensorType"),
+    "ScriptFunction": ("torchlab.jit", "ScriptFunction"),
+    "ScriptModule": ("torchlab.jit", "ScriptModule"),
     "Tag": ("torchlab._core.dispatch.tags", "Tag"),
     "cond": ("torchlab._core.control_flow", "cond"),
     "while_loop": ("torchlab._core.control_flow", "while_loop"),
     "DisableTorchFunction": ("torchlab.overrides", "DisableTorchFunction"),
     "DisableTorchFunctionSubclass": ("torchlab.overrides", "DisableTorchFunctionSubclass"),
-    "is_anomaly_check_nan_enabled": ("torchlab.autograd.anomaly", "is_anomaly_check_nan_enabled"),
-    "is_anomaly_enabled": ("torchlab.autograd.anomaly", "is_anomaly_enabled"),
-    "set_anomaly_enabled": ("torchlab.autograd.anomaly", "set_anomaly_enabled"),
     "get_num_threads": ("torchlab._core.threads", "get_num_threads"),
     "set_num_threads": ("torchlab._core.threads", "set_num_threads"),
     "get_num_interop_threads": ("torchlab._core.threads", "get_num_interop_threads"),
@@ -130,6 +135,7 @@ _LAZY = {
     "vmap": ("torchlab.func", "vmap"),
     "save": ("torchlab.serialization", "save"),
     "load": ("torchlab.serialization", "load"),
+    "PyTorchFileReader": ("torchlab.serialization.file_reader", "PyTorchFileReader"),
 }
 
 _LAZY |= {
@@ -151,9 +157,14 @@ _LAZY |= {
     """.split()
 }
 _LAZY |= {
+    name: ("torchlab.autograd.anomaly_mode", name)
+    for name in ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled")
+}
+_LAZY |= {
     name: ("torchlab._core.checking", name)
     for name in """
-    _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
+    _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+    _check_tensor_all_with _check_with _check_type
     _check_value
     """.split()
 }

@@ -9,8 +9,9 @@ torchlab.vision, with all that is below them.
 
 `torchlab run script.py` does this for a script that was written for PyTorch. The modules are the
 same objects under two names, so `isinstance`, `is` and module state agree; each is loaded when it
-is imported. What torchlab does not have raises ModuleNotFoundError (an ImportError) that names the
-missing part; it never falls back on a PyTorch that happens to be installed.
+is imported. `torch.__name__` is "torch" then, and torchvision's "torchvision": programs compare
+them. What torchlab does not have raises ModuleNotFoundError (an ImportError) that names the missing
+part; it never falls back on a PyTorch that happens to be installed.
 
 Processes of `multiprocessing` have the aliases too, forked, spawned or from a fork server that was
 not yet running; programs started with `subprocess` do not.
@@ -30,10 +31,14 @@ from types import ModuleType
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
-ALIASES = {"torch": _PACKAGE, "torchvision": f"{_PACKAGE}.vision"}
+ALIASES = {
+    "torch": _PACKAGE,
+    "torchvision": f"{_PACKAGE}.vision",
+    "functorch": f"{_PACKAGE}._functorch.deprecated",
+}
 """What programs import, and what they get."""
 
-_LIBRARIES = {"torch": "PyTorch", "torchvision": "torchvision"}
+_LIBRARIES = {"torch": "PyTorch", "torchvision": "torchvision", "functorch": "PyTorch"}
 
 
 def _covers(name: str) -> bool:
@@ -52,7 +57,8 @@ def _exists(real: str) -> bool:
 class _AliasLoader(Loader):
     """Hands out the torchlab module that `real` names, unchanged."""
 
-    def __init__(self, real: str) -> None:
+    def __init__(self, alias: str, real: str) -> None:
+        self.alias = alias
         self.real = real
         self._spec: ModuleSpec | None = None
 
@@ -65,6 +71,20 @@ class _AliasLoader(Loader):
         # The import system has just written the alias's spec into the module; it keeps its own, or
         # reloading and relative imports inside it would go astray.
         module.__spec__ = self._spec
+        for alias, real in ALIASES.items():
+            if real == self.real:
+                module.__name__ = alias  # which programs compare
+        if hasattr(module, "__path__"):
+            self._keep_names(module)
+
+    def _keep_names(self, package: ModuleType) -> None:
+        """Enter the package's loaded modules whose names in it are something else's: importing
+        `torchvision.models.googlenet` would set the name to the module, and the function of this
+        name would be gone."""
+        for name, module in list(sys.modules.items()):
+            parent, _, child = name.rpartition(".")
+            if parent == self.real and vars(package).get(child, module) is not module:
+                sys.modules.setdefault(f"{self.alias}.{child}", module)
 
 
 class TorchAlias(MetaPathFinder):
@@ -96,7 +116,17 @@ class TorchAlias(MetaPathFinder):
             )
         # Not marked as a package, or the import system would give plain modules a `__path__`;
         # packages bring their own, which is what an import below them reads.
-        return ModuleSpec(fullname, _AliasLoader(real), origin=real)
+        return ModuleSpec(fullname, _AliasLoader(fullname, real), origin=real)
+
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        """What `importlib.metadata` shall find under the aliases: libraries ask it which version of
+        torch is installed before they import it."""
+        stand_in = importlib.import_module(f"{_PACKAGE}._metadata").StandIn  # (stdlib's is slow)
+        wanted = getattr(context, "name", None)
+        for alias in ("torch", "torchvision"):
+            real = ALIASES[alias]
+            if wanted is None or wanted.lower() == alias:
+                yield stand_in(alias, importlib.import_module(f"{real}.version").__version__)
 
 
 _IN_CHILDREN = f"from {__name__} import install; install(); "
@@ -157,7 +187,9 @@ def uninstall() -> None:
     spawn.get_command_line = _command_line
     util.spawnv_passfds = _start  # type: ignore[attr-defined]
     for name in [name for name in sys.modules if _covers(name)]:
-        del sys.modules[name]
+        module = sys.modules.pop(name)
+        if name in ALIASES:
+            module.__name__ = ALIASES[name]
 
 
 @contextlib.contextmanager

@@ -23,12 +23,12 @@ import shutil
 import sys
 import types
 import urllib.error
-import urllib.parse
 import urllib.request
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlparse
 
 from torchlab.serialization.loading import MapLocation
 from torchlab.serialization.loading import load as _load_file
@@ -46,7 +46,8 @@ __all__ = [
 GITHUB = "https://github.com"
 CONFIG = "hubconf.py"
 DEPENDENCIES = "dependencies"
-HASH = re.compile(r"-([a-f0-9]{6,64})\.")
+# How the content's SHA-256 begins, in a file's name. Libraries take this and `urlparse` from here.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _CHUNK = 1 << 17
 _folder: str | None = None
 
@@ -54,16 +55,20 @@ _folder: str | None = None
 # ---- folders ------------------------------------------------------------------------------------
 
 
+def _get_torch_home() -> str:
+    """PyTorch's folder of kept things: `$TORCH_HOME`, or `$XDG_CACHE_HOME/torch`
+    (`~/.cache/torch`)."""
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
-    """Where downloads are kept: what `set_dir` said, `$TORCH_HOME/hub`, or
-    `$XDG_CACHE_HOME/torch/hub` (`~/.cache/torch/hub`)."""
+    """Where downloads are kept: what `set_dir` said, or the folder `hub` in `_get_torch_home()`."""
     if os.getenv("TORCH_HUB"):
         warnings.warn("TORCH_HUB is deprecated, please use env TORCH_HOME instead", stacklevel=2)
     if _folder is not None:
         return _folder
-    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    home = os.getenv("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -146,11 +151,6 @@ def _check_hash(found: str, prefix: str | None) -> None:
         raise RuntimeError(f'invalid hash value (expected "{prefix}", got "{found}")')
 
 
-def _hash_of(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def load_state_dict_from_url(
     url: str,
     model_dir: str | None = None,
@@ -163,8 +163,8 @@ def load_state_dict_from_url(
     """`torch.load` of a file at an address, which is kept in `model_dir` and downloaded once.
 
     model_dir: by default `get_dir()/checkpoints`.
-    check_hash: the file's name ends in `-<begin of its SHA-256>.ext`, and the content must fit;
-        also that of a file that was downloaded before.
+    check_hash: the file's name ends in `-<begin of its SHA-256>.ext`, and what is downloaded must
+        fit. As in PyTorch, a file that is there already is taken as it is.
     weights_only: as for `torch.load`. False, the default as in PyTorch, runs code that the file
         contains: give True for files that you do not trust.
     """
@@ -174,19 +174,15 @@ def load_state_dict_from_url(
         )
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
-    name = os.path.basename(urllib.parse.urlparse(url).path) if file_name is None else file_name
+    name = os.path.basename(urlparse(url).path) if file_name is None else file_name
     if not name:
         raise ValueError(f"the address {url!r:.200} names no file; give file_name=")
     path = os.path.join(folder, name)
-    prefix = None
-    if check_hash:
-        found = HASH.search(name)
-        prefix = found[1] if found else None
     if not os.path.exists(path):
-        sys.stderr.write(f'Downloading: "{url}" to {path}\n')
+        found = HASH_REGEX.search(name) if check_hash else None
+        prefix = None if found is None else found[1]
+        sys.stdout.write(f'Downloading: "{url}" to {path}\n')
         download_url_to_file(url, path, prefix, progress)
-    elif prefix is not None:
-        _check_hash(_hash_of(path), prefix)
     inner = _zipped(path)
     return _load_file(
         path if inner is None else io.BytesIO(inner),
@@ -296,7 +292,7 @@ def _fetched(
     address = f"{GITHUB}/{owner}/{name}/zipball/{ref}"
     archive = f"{folder}.{secrets.token_hex(4)}.zip"
     unpacked = archive + ".d"
-    sys.stderr.write(f'Downloading: "{address}" to {archive}\n')
+    sys.stdout.write(f'Downloading: "{address}" to {archive}\n')
     try:
         download_url_to_file(address, archive, progress=False)
         with zipfile.ZipFile(archive) as z:

@@ -10,12 +10,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from torchlab._core import legacy
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._sparse import Sparse, around, put
 from torchlab._core.ops._sparse_checks import STATE
 
 __all__ = ["as_sparse_gradcheck", "check_sparse_tensor_invariants"]
+
+globals().update(legacy.SPARSE)
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*registry.FUNCTIONS.get("sparse", ()), *__all__})
+    return sorted({*registry.FUNCTIONS.get("sparse", ()), *legacy.SPARSE, *__all__})
 
 
 class check_sparse_tensor_invariants:

@@ -3,7 +3,8 @@
 Source: https://docs.pytorch.org/docs/2.13/torch.html
 """
 
-from torchlab._version import __version__
+from torchlab import _version
+from torchlab.torch_version import __version__
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 
@@ -13,5 +14,5 @@ cuda: str | None = None
 hip: str | None = None
 rocm: str | None = None
 xpu: str | None = None
-git_version: str = "v" + __version__
+git_version: str = "v" + _version.__version__
 """The tag of the release; a package of plain Python is not stamped with a commit."""

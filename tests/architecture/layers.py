@@ -17,8 +17,9 @@ def _each(names: str) -> tuple[Unit, ...]:
 LINES: tuple[tuple[Unit, ...], ...] = (
     # 0: the standard library only
     _each(
-        "_version version _core.events _core.errors _core.config _core.attention_backends "
-        "_core.pytree _core.lazy _core.forks _core.blocks"
+        "_version torch_version version _metadata _core.events _core.errors _core.config "
+        "_core.attention_backends _core.pytree _core.pytree_text _core.lazy _core.forks "
+        "_core.blocks"
     ),
     # 1: facts about tensors, without memory
     _each(
@@ -34,24 +35,25 @@ LINES: tuple[tuple[Unit, ...], ...] = (
     # 4: the operators; `SIBLINGS` below says more about them
     _each(
         "_core.checking _core.sharing _core.ops _core.foreach _core.control_flow "
-        "_core.inspection _core.storages _core.legacy "
-        "_core.tensor_face functional linalg fft signal special sparse random storage types "
-        "overrides _C return_types "
-        "masked"
+        "_core.inspection _core.storages _core.legacy _core.streams "
+        "_core.tensor_face functional linalg fft signal special sparse random quasirandom storage "
+        "types overrides _C return_types masked _tensor_str"
     ),
     # 5: devices and processes stand below the modules that are spread over them
-    _each(
-        "multiprocessing autograd func distributions amp "
-        "cpu cuda xpu mps sim accelerator distributed"
-    ),
+    _each("multiprocessing autograd")
+    + (("func", "_functorch"),)
+    + _each("_C._functorch distributions amp cpu cuda xpu mps mtia sim accelerator distributed"),
     # 6
-    _each("nn optim serialization utils"),
+    _each(
+        "_higher_order_ops nn optim serialization utils distributed.fsdp distributed._composable"
+    ),
     # 7
     (("fx", "_subclasses"),),
     # 8
     _each(
-        "hub futures utils.model_zoo backends __config__ profiler _ops _decomp "
-        "utils.flop_counter library testing ao quantization"
+        "_guards _utils _functorch.make_functional _functorch.deprecated hub futures "
+        "utils.model_zoo backends __config__ profiler _ops _decomp "
+        "distributed.optim utils.flop_counter library testing ao quantization"
     ),
     # 9: `compiler` itself is what is left: backends, the public functions
     _each("compiler.capture compiler.aot compiler.inductor compiler"),
@@ -78,6 +80,8 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "testing.nbval_plugin": frozenset({"pytest"}),  # loaded by pytest and by nothing else
     # Classes with traits must exist as classes; loaded when a widget is first asked for.
     "viz.widgets": frozenset({"anywidget", "ipywidgets", "traitlets"}),
+    # Its messages are tensorboard's classes; loaded when a program imports it.
+    "utils.tensorboard": frozenset({"tensorboard", "google"}),
 }
 """Exceptions, by module or package below `torchlab.`."""
 

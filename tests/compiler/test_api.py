@@ -144,3 +144,42 @@ def test_nested_compiled_functions_become_one_graph():
     inner = torch.compile(lambda x: x * 2)
     outer = torch.compile(lambda x: inner(x) + 1)
     assert outer(torch.ones(1)).item() == 3
+
+
+def test_marks_of_functions():
+    assert torch.compiler.allow_in_graph(abs) is abs
+    assert torch.compiler.allow_in_graph([abs, len]) == [abs, len]
+    with pytest.raises(AssertionError, match="allow_in_graph expects a callable"):
+        torch.compiler.allow_in_graph(3)
+
+    @torch.compiler.assume_constant_result
+    def three():
+        return 3
+
+    assert three() == 3 and three._dynamo_marked_constant
+    assert torch.compile(lambda x: x * three())(torch.ones(1)).item() == 3
+    assert torch.compiler.cudagraph_mark_step_begin() is None
+    assert not torch.compiler.is_exporting()
+
+
+def test_marks_of_tensors():
+    def marks(mark, *args, **kwargs):
+        x = torch.ones(2, 3)
+        mark(x, *args, **kwargs)
+        return x.__dict__
+
+    dynamo = torch._dynamo
+    dims = {"_has_dynamo_dim_marking": True}
+    assert marks(dynamo.mark_static) == dims | {"_dynamo_static_indices": {0, 1}}
+    assert marks(dynamo.mark_static, 1) == dims | {"_dynamo_static_indices": {1}}
+    assert marks(dynamo.mark_dynamic, (0, 1), min=2)["_dynamo_dynamic_indices"] == {0, 1}
+    assert marks(dynamo.maybe_mark_dynamic, 0) == dims | {"_dynamo_weak_dynamic_indices": {0}}
+    assert marks(dynamo.mark_static_address) == {"_dynamo_static_input_type": "unguarded"}
+    assert marks(dynamo.mark_static_address, guard=True) == {"_dynamo_static_input_type": "guarded"}
+    with pytest.raises(TypeError, match="expects a tensor but received <class 'int'>"):
+        dynamo.mark_static_address(3)
+    assert dynamo.mark_static(nn.Linear) is None
+    x = torch.ones(2)
+    dynamo.mark_dynamic(x, 0)
+    assert torch.compile(lambda x: x + 1)(x).tolist() == [2.0, 2.0]
+    assert isinstance(torch.compile(nn.Linear(1, 1)), dynamo.eval_frame.OptimizedModule)

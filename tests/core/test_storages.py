@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 
 import pytest
 
@@ -92,8 +93,77 @@ def test_legacy_classes_are_types_of_tensors_not_classes_of_them() -> None:
     assert torch.FloatTensor(x).data_ptr() == x.data_ptr()
     assert x.type(torch.LongTensor).dtype is torch.int64
     assert x.type("torch.DoubleTensor").dtype is torch.float64
-    for wrong in ("DoubleTensor", "torch.sparse.FloatTensor", "torch.FooTensor", int):
+    for wrong in ("DoubleTensor", "torch.spars.FloatTensor", "torch.FooTensor", int):
         with pytest.raises(ValueError, match="invalid type"):
             x.type(wrong)
     with pytest.raises(TypeError, match="convert it"):
         torch.FloatTensor(x.int())
+
+
+def test_old_classes_of_sparse_tensors() -> None:
+    of = torch.sparse.FloatTensor
+    i, v = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    x = of(i, v, torch.Size([2, 3]))
+    assert x.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
+    assert of(i, v).shape == (2, 2) and of(i, v, (3, 3)).shape == (3, 3)
+    assert of(i, v.double()).dtype is torch.float64  # the values' own
+    assert of().shape == (0,) and of()._indices().shape == (1, 0)
+    assert of(2, 3)._nnz() == 0 and of(torch.Size([2, 3])).shape == (2, 3)
+    assert torch.sparse.LongTensor(i, v.long()).dtype is torch.int64
+    assert isinstance(x, of) and not isinstance(x, torch.FloatTensor)
+    assert not isinstance(v, of) and not isinstance(x, torch.sparse.DoubleTensor)
+    assert of.layout is torch.sparse_coo and of.is_sparse and not torch.FloatTensor.is_sparse
+    assert x.type() == "torch.sparse.FloatTensor"
+    for wanted in ("torch.sparse.DoubleTensor", torch.sparse.DoubleTensor):
+        assert x.type(wanted).dtype is torch.float64 and x.type(wanted).is_sparse
+        assert v.type(wanted).dtype is torch.float64 and not v.type(wanted).is_sparse
+    assert x.type("torch.DoubleTensor").is_sparse
+    assert v.type(of).layout is torch.strided
+    assert x.new(i, v, (4, 4)).shape == (4, 4) and x.new().shape == (0,)
+    with pytest.raises(TypeError, match="only accepts sizes"):
+        of((2, 3))
+    for wrong in ((i,), ([[0, 1]], [1.0, 2.0]), (x,), (i, v, 2, 3)):
+        with pytest.raises(TypeError, match="invalid combination of arguments|positional"):
+            of(*wrong)
+    assert "DoubleTensor" in dir(torch.sparse) and not hasattr(torch.sparse, "BoolTensor")
+
+
+def test_files_are_mapped(tmp_path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(16)))
+    private = torch.UntypedStorage.from_file(str(path), False, 16)
+    assert private.tolist() == list(range(16))
+    assert (private.nbytes(), private.filename, private.device) == (16, None, torch.device("cpu"))
+    private[0] = 99
+    assert path.read_bytes()[0] == 0
+    shared = torch.UntypedStorage.from_file(str(path), shared=True, nbytes=4)
+    shared[0] = 98
+    assert path.read_bytes()[0] == 98
+    assert shared.filename == str(path)
+    x = torch.tensor([], dtype=torch.int32).set_(shared)
+    assert x.tolist() == [0x03020162]
+    x += 1
+    assert path.read_bytes()[0] == 99
+    assert torch.IntStorage.from_file(str(path), False, 2).tolist() == [0x03020163, 0x07060504]
+    torch.UntypedStorage.from_file(str(path), True, 32)
+    assert len(path.read_bytes()) == 32
+    assert torch.UntypedStorage.from_file(str(path)).nbytes() == 0
+    with pytest.raises(RuntimeError, match="size <32> is smaller than the required mapping size"):
+        torch.UntypedStorage.from_file(str(path), False, 33)
+    with pytest.raises(TypeError, match="from_file"):
+        torch.UntypedStorage.from_file(3, False, 0)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="derived classes"):
+        torch.TypedStorage.from_file(str(path), False, 2)
+
+
+def test_what_tells_tensors_apart() -> None:
+    x = torch.ones(2)
+    assert x._cdata == x._cdata != x.detach()._cdata
+    assert x.untyped_storage()._cdata == x.detach().untyped_storage()._cdata
+
+
+def test_their_size_has_the_memory_in_it() -> None:
+    full, empty = torch.ones(10).untyped_storage(), torch.ones(0).untyped_storage()
+    assert sys.getsizeof(full) - sys.getsizeof(empty) == 40
+    full, empty = (torch.TypedStorage(n, dtype=torch.float32) for n in (10, 0))
+    assert sys.getsizeof(full) - sys.getsizeof(empty) == 40

@@ -124,8 +124,28 @@ def test_the_closest_pair_is_taken() -> None:
         D.kl._KL_MEMOIZE.clear()
     with pytest.raises(NotImplementedError, match="p type Normal and q type Categorical"):
         D.kl_divergence(q, D.Categorical(T([0.5, 0.5])))
-    with pytest.raises(TypeError, match="Distribution subclass"):
-        D.register_kl(int, D.Normal)
+    with pytest.raises(TypeError, match="type_p to be a Distribution subclass"):
+        D.register_kl(3, D.Normal)  # type: ignore[arg-type]
+
+
+def test_classes_that_are_no_distributions() -> None:
+    class Base:
+        pass
+
+    class Mine(Base, D.Normal):
+        pass
+
+    @D.register_kl(Base, Base)
+    def special(p: Any, q: Any) -> Any:
+        return T(7.0)
+
+    try:
+        p = Mine(T(0.0), T(1.0))
+        assert _KL_REGISTRY[Base, Base] is special and isinstance(p, Base)
+        assert D.kl_divergence(D.Normal(T(1.0), T(1.0)), p).item() == pytest.approx(0.5)
+    finally:
+        del _KL_REGISTRY[Base, Base]
+        D.kl._KL_MEMOIZE.clear()
 
 
 def test_exponential_families_by_bregman() -> None:

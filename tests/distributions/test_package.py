@@ -164,3 +164,35 @@ def test_a_subclass_with_its_own_constructor_must_expand_itself() -> None:
 
     with pytest.raises(NotImplementedError, match="must also define a custom .expand"):
         Mine().expand((2,))
+
+
+def test_expand_sets_the_parts_before_what_subclasses_derive_from_them() -> None:
+    """As PyTorch does, which subclasses with properties rely on."""
+
+    def through(name: str) -> Any:
+        def get(self: Any) -> Any:
+            return getattr(self, name)._validate_args
+
+        def put(self: Any, value: Any) -> None:
+            getattr(self, name)._validate_args = value
+
+        return property(get, put)
+
+    class Independent(D.Independent):
+        _validate_args = through("base_dist")
+
+    class OneHot(D.OneHotCategorical):
+        _validate_args = through("_categorical")
+
+    class Mixture(D.MixtureSameFamily):
+        _validate_args = through("_component_distribution")
+
+    normal = D.Normal(torchlab.zeros(2), torchlab.ones(2))
+    one = Independent(normal, 1, validate_args=False).expand((3,))
+    assert type(one) is Independent and one.batch_shape == (3,)
+    assert one.base_dist._validate_args is False and one.reinterpreted_batch_ndims == 1
+    hot = OneHot(torchlab.ones(4)).expand((3,))
+    assert hot._categorical.batch_shape == (3,)
+    mixed = Mixture(D.Categorical(torchlab.ones(2)), normal, validate_args=False).expand((3,))
+    assert mixed.component_distribution.batch_shape == (3, 2)
+    assert mixed.sample().shape == (3,)

@@ -8,7 +8,7 @@ import pytest
 
 import torchlab as torch
 from tests.export.programs import models
-from torchlab import nn
+from torchlab import compiler, nn
 from torchlab.export import Dim, ExportedProgram, export
 from torchlab.export.graph_signature import InputKind, OutputKind
 
@@ -244,6 +244,28 @@ def test_checks_in_the_program():
         torch._check_index(False)
     with pytest.raises(RuntimeError, match="Expected cond to be True"):
         torch._check_tensor_all(torch.tensor([True, False]))
+    with pytest.raises(KeyError, match="why"):
+        torch._check_with(KeyError, False, lambda: "why")
+    torch._check_with(KeyError, True, lambda: "why")
+    with pytest.raises(AssertionError, match="error_type must be a subclass of Exception"):
+        torch._check_with(UserWarning, False, lambda: "why")
+    with pytest.raises(ValueError, match="why"):
+        torch._check_tensor_all_with(ValueError, torch.tensor([True, False]), lambda: "why")
+    with pytest.raises(TypeError, match="must have dtype torch.bool, but got torch.int64"):
+        torch._check_tensor_all(torch.tensor([1]))
+
+
+def test_a_program_can_ask_whether_it_is_exported():
+    class M(nn.Module):
+        def forward(self, x):
+            asked.append((compiler.is_compiling(), compiler.is_exporting()))
+            asked.append(compiler.is_dynamo_compiling())
+            return x + 1
+
+    asked = []
+    export(M(), (torch.ones(2),), strict=False)
+    M()(torch.ones(2))
+    assert asked == [(True, True), False, (False, False), False]
 
 
 def test_cond_is_both_branches_and_a_choice():

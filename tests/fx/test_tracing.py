@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import pytest
 
@@ -147,3 +148,45 @@ def test_patches_are_undone_after_an_error():
 def test_nodes_know_the_users_line():
     graph = fx.symbolic_trace(lambda x: x + 1).graph
     assert "test_tracing.py:" in list(graph.nodes)[1].meta["origin"]
+
+
+def test_proxies_made_by_hand_see_every_function() -> None:
+    graph = fx.Graph()
+    x, y = (fx.Proxy(graph.placeholder(name)) for name in "xy")
+    y.tracer = x.tracer
+    shape = torch.broadcast_tensors(x[..., :1], y[..., :1])[0].shape[:-1]
+    z = torch.einsum("ij,jk->ik", [x, y])
+    z = torch.tensordot(z, torch.einsum(x, [0, 1], y, [1, 2], [0, 2]), dims=([1], [1]))
+    z = torch.nn.functional.pad(torch.block_diag(z, z), (1, 1)) + torch.zeros((2 * z.shape[0], 1))
+    graph.output((z.node, shape.node))
+    names = [
+        n.target.__name__
+        for n in graph.nodes
+        if n.op == "call_function" and n.target.__module__.startswith("torch")
+    ]
+    assert names == [
+        "broadcast_tensors", "einsum", "einsum", "tensordot", "block_diag", "pad", "zeros",
+    ]  # fmt: skip
+    first, second = (n for n in graph.nodes if n.target is torch.einsum)
+    assert [str(a) for a in first.args] == ["ij,jk->ik", "x", "y"]
+    assert [str(a) for a in second.args] == ["AB,BC->AC", "x", "y"]
+    module = fx.GraphModule({}, graph)
+    found, dims = module(torch.ones(2, 2), torch.eye(2))
+    assert found.shape == (4, 6) and dims == (2,)
+    assert found[:2, 1:3].tolist() == [[2, 2], [2, 2]]
+
+
+def test_einsum_is_noted_with_its_operands_side_by_side() -> None:
+    traced = fx.symbolic_trace(lambda x, y: torch.einsum("ij,jk->ik", [x, y]))
+    node = next(n for n in traced.graph.nodes if n.op == "call_function")
+    assert [str(a) for a in node.args] == ["ij,jk->ik", "x", "y"]
+
+
+def test_functions_that_pytorch_has_in_c_are_noted_as_written() -> None:
+    def noted(fn: Any) -> tuple[int, dict[str, Any]]:
+        node = next(n for n in fx.symbolic_trace(fn).graph.nodes if n.op == "call_function")
+        return len(node.args), dict(node.kwargs)
+
+    assert noted(lambda x: torch.istft(x, 4, center=True)) == (2, {"center": True})
+    assert noted(lambda x: torch.chain_matmul(x, x)) == (2, {})
+    assert noted(lambda x: torch.svd_lowrank(x, q=2)) == (1, {"q": 2, "niter": 2, "M": None})

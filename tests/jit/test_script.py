@@ -7,6 +7,7 @@ import pytest
 
 import torchlab as torch
 from torchlab import nn
+from torchlab.jit import annotations
 
 offset = 2
 
@@ -40,6 +41,20 @@ def test_it_computes_what_python_computes_with_the_arguments_cast():
 def test_wrong_arguments_are_refused(args, kwargs, message):
     with pytest.raises(RuntimeError, match=message):
         torch.jit.script(clipped)(*args, **kwargs)
+
+
+def weighted(x, k: annotations.BroadcastingList2[int]):
+    return x * k[0] + k[1]
+
+
+def test_one_number_stands_for_a_list_of_them():
+    f = torch.jit.script(weighted)
+    assert f.schema == "weighted(Tensor x, int[2] k) -> Tensor"
+    assert f(torch.ones(1), 4).tolist() == [8.0]
+    assert [f(torch.ones(1), k).tolist() for k in ([1, 2], (1, 2), [1, 2, 3])] == [[3.0]] * 3
+    for k in (1.5, [1.5, 2]):
+        with pytest.raises(RuntimeError, match="Expected a value of type"):
+            f(torch.ones(1), k)
 
 
 def integers(n: int) -> tuple[int, int, float, int]:
@@ -153,6 +168,19 @@ def uses(x, which: int):
     return never(x)
 
 
+def layers(x):
+    if torch.jit.is_scripting():
+        return x + 1
+    if has_package:  # noqa: F821  a name of a package that may be missing
+        return from_package(x)  # noqa: F821
+    with torch.no_grad():
+        return x
+
+
+def test_what_follows_a_return_is_not_looked_at():
+    assert torch.jit.script(layers)(torch.ones(1)).tolist() == [2.0]
+
+
 def test_marks_and_is_scripting():
     x = torch.ones(1)
     assert torch.jit.script(scripting)(x).item() == 10 and scripting(x).item() == 1
@@ -245,3 +273,9 @@ def test_a_module_with_all_that_is_in_it():
 def test_a_module_that_asks_for_what_it_has_not_got():
     with pytest.raises(RuntimeError, match="Module 'Lacks' has no attribute 'missing'"):
         torch.jit.script(Lacks())
+
+
+def test_the_type_of_tensors_has_a_name() -> None:
+    t = torch.TensorType.get()
+    assert (str(t), t.kind(), t.annotation_str) == ("Tensor", "TensorType", "Tensor")
+    assert t is torch.TensorType.get() and isinstance(t, torch.TensorType)

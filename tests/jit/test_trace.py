@@ -238,3 +238,15 @@ def test_errors_while_running_name_the_recorded_line() -> None:
     with pytest.raises(RuntimeError) as e:
         t(torch.ones(2, 3))
     assert any("test_trace.py" in note for note in e.value.__notes__)
+
+
+def test_tracing_state() -> None:
+    seen = []
+
+    def fn(x: Any) -> Any:
+        seen.append(torch._C._get_tracing_state() is not None)
+        return x * 1
+
+    assert torch._C._get_tracing_state() is None
+    traced(fn)
+    assert seen[0] and torch._C._get_tracing_state() is None

@@ -221,3 +221,20 @@ def test_a_broken_extra_repr_does_not_hide_the_error():
     with pytest.raises(RuntimeError) as caught:
         Broken(2, 3)(torch.ones(1, 5))
     assert caught.value.__notes__ == ["in module Broken()"]
+
+
+def test_to_nothing_changes_nothing() -> None:
+    m = nn.Linear(1, 1)
+    assert m.to() is m and m.weight.dtype == torch.float32
+
+
+def test_arguments_of_to_are_read_by_themselves() -> None:
+    parse = torch._C._nn._parse_to
+    assert parse("cpu") == parse(device="cpu") == (torch.device("cpu"), None, False, None)
+    assert parse() == parse(None) == (None, None, False, None)
+    assert parse(torch.float64) == (None, torch.float64, False, None)
+    assert parse(torch.ones(1).double()) == (torch.device("cpu"), torch.float64, False, None)
+    assert parse(dtype=torch.half, non_blocking=True) == (None, torch.half, True, None)
+    assert parse(memory_format=torch.channels_last)[3] == torch.channels_last
+    assert torch._C._log_api_usage_once("a.b") is None
+    assert type(torch.Tensor) is torch._C._TensorMeta

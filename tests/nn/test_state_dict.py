@@ -160,3 +160,26 @@ def test_hooks():
     with pytest.raises(RuntimeError, match="Missing key"):
         m.load_state_dict({"w": torch.tensor([[6.0]])})
     assert m.weight.item() == 5.0
+
+
+def test_the_class_of_keys_without_partner():
+    from torchlab.nn.modules.module import _IncompatibleKeys
+
+    keys = nn.Linear(1, 1).load_state_dict({"weight": torch.zeros(1, 1)}, strict=False)
+    assert type(keys) is _IncompatibleKeys
+    assert keys == _IncompatibleKeys(missing_keys=["bias"], unexpected_keys=[])
+
+
+def test_names_that_are_a_modules_own_are_free() -> None:
+    class Counted(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(1, 1)
+            self._persistent = {"a": True}
+            self._put = self._has_extra = self._member = self._floats = None
+            self._forget = self._check_name = 3
+
+    m = Counted().double()
+    m.load_state_dict(Counted().double().state_dict())
+    m.register_buffer("b", torch.ones(1))
+    m.c = nn.Parameter(torch.ones(1))
+    assert m.get_parameter("c") is m.c and m._persistent == {"a": True} and m._forget == 3

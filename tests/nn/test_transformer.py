@@ -121,3 +121,14 @@ def test_masks_that_do_not_fit() -> None:
         attention(q, q, q, torchlab.zeros(5, 1, 3, 3))
     with pytest.raises(RuntimeError, match="must match"):
         attention(q, q, q, torchlab.zeros(2, 3))
+
+
+def test_helpers_that_other_libraries_take():
+    from torchlab.nn.modules.transformer import _get_activation_fn, _get_clones
+
+    assert _get_activation_fn("gelu") is nn.functional.gelu
+    with pytest.raises(RuntimeError, match="activation should be relu/gelu, not tanh"):
+        _get_activation_fn("tanh")
+    made = _get_clones(nn.Linear(2, 2), 3)
+    assert len(made) == 3 and torchlab.equal(made[0].weight, made[2].weight)
+    assert made[0].weight is not made[2].weight

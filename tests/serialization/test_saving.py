@@ -309,6 +309,16 @@ def test_names_that_torchlab_has_not():
         torch.load(io.BytesIO(data), weights_only=False)
 
 
+def test_private_files_that_torchvision_has():
+    models = torch.vision.models
+    obj = models._utils.IntermediateLayerGetter(torch.nn.Sequential(torch.nn.ReLU()), {"0": "a"})
+    data = saved(obj)
+    assert b"torchvision.models._utils\nIntermediateLayerGetter" in data
+    assert type(torch.load(io.BytesIO(data), weights_only=False)) is type(obj)
+    matcher = saved(models.detection._utils.Matcher(0.7, 0.3))
+    assert b"torchvision.models.detection._utils\nMatcher" in matcher
+
+
 def test_vision_is_torchvision_on_disk():
     obj = torch.vision.models.alexnet(num_classes=2), torch.vision.transforms.Resize(4)
     data = saved(obj)

@@ -59,11 +59,32 @@ def _check_not_implemented(cond: Any, message: Callable[[], str] | None = None) 
 
 def _check_tensor_all(cond: Any, message: Callable[[], str] | None = None) -> None:
     """RuntimeError unless all elements of `cond`, a tensor of bools, are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _check_with(error_type: Any, cond: Any, message: Callable[[], str]) -> None:
+    """`error_type` with what `message` gives unless `cond`, a bool or a question about sizes.
+
+    Raises:
+        AssertionError: `error_type` is no class of errors.
+    """
+    kind = isinstance(error_type, type) and issubclass(error_type, Exception)
+    if not kind or issubclass(error_type, Warning):
+        raise AssertionError(
+            f"error_type must be a subclass of Exception but not Warning, got {error_type}"
+        )
+    _asserted(error_type, cond, message)
+
+
+def _check_tensor_all_with(
+    error_type: Any, cond: Any, message: Callable[[], str] | None = None
+) -> None:
+    """`error_type` unless all elements of `cond`, a tensor of bools, are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_:
-        raise ValueError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _asserted(RuntimeError, bool(cond.all()), message)
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _asserted(error_type, bool(cond.all()), message)
 
 
 def _check_is_size(
@@ -83,5 +104,5 @@ def _check_is_size(
 
 __all__ = [
     "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
-    "_check_type", "_check_value",
+    "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
 ]  # fmt: skip

@@ -7,6 +7,12 @@ import threading
 from typing import Any
 
 TYPES = ("cpu", "cuda", "sim", "meta")
+ELSEWHERE = (
+    "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+"""Types that PyTorch knows and torchlab does not reach. Programs name them to ask whether a tensor
+is there; none ever is, and to put one there raises."""
 _TEXT = re.compile(r"([a-z_]+)(?::(0|[1-9]\d*))?\Z")
 _interned: dict[tuple[str, int | None], device] = {}
 
@@ -32,9 +38,10 @@ class device:
         m = _TEXT.match(type)
         if m is None:
             raise RuntimeError(f"Invalid device string: '{type}'")
-        if m[1] not in TYPES:
+        if m[1] not in TYPES and m[1] not in ELSEWHERE:
             raise RuntimeError(
-                f"Expected one of {', '.join(TYPES)} device type at start of device string: {m[1]}"
+                f"Expected one of {', '.join(TYPES + ELSEWHERE)} device type at start of device"
+                f" string: {m[1]}"
             )
         if m[2] is not None:
             if index is not None:
@@ -84,9 +91,13 @@ class _State(threading.local):
 
 def concrete(d: device) -> device:
     """The device that tensors report: accelerators always with an index, the others never (there is
-    one CPU and one meta device, whatever index the user wrote)."""
+    one CPU and one meta device, whatever index the user wrote). Raises for types ELSEWHERE."""
     if d.type in ("cuda", "sim"):
         return device(d.type, 0) if d.index is None else d
+    if d.type in ELSEWHERE:
+        if d.type in ("xpu", "mtia"):
+            raise AssertionError(f"Torch not compiled with {d.type.upper()} enabled")
+        raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
     return d if d.index is None else device(d.type)
 
 

@@ -68,6 +68,10 @@ class dtype:
                     f"{self} is a type of quantized tensors only: it does not say scale and zero"
                     " point; see quantize_per_tensor() and quantize_per_channel()"
                 )
+            if self in NAMED_ONLY:
+                raise NotImplementedError(
+                    f"tensors of {self} are not there: neither NumPy nor ml_dtypes has the type"
+                )
             native = self.name not in _FROM_ML_DTYPES
             found = np.dtype(self.name) if native else np.dtype(getattr(ml_dtypes, self.name))
             self._np = found
@@ -75,7 +79,7 @@ class dtype:
 
     def to_real(self) -> dtype:
         """complex64 → float32, complex128 → float64; real types stay."""
-        return {complex64: float32, complex128: float64}.get(self, self)
+        return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
         """float32 → complex64, float64 → complex128."""
@@ -91,6 +95,8 @@ class dtype:
 _FROM_ML_DTYPES = frozenset(
     {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
 )
+CODES: dict[dtype, np.dtype] = {}  # what the codes of a quantized type are
+NAMED_ONLY: set[dtype] = set()  # types of which there are no tensors
 
 uint8 = dtype("uint8", INT, 1, "Byte", signed=False)
 int8 = dtype("int8", INT, 1, "Char")
@@ -115,7 +121,6 @@ float8_e5m2fnuz = dtype("float8_e5m2fnuz", FLOAT, 1, "Float8_e5m2fnuz")
 ALL: tuple[dtype, ...] = tuple(v for v in list(globals().values()) if isinstance(v, dtype))
 _NAMES: dict[str, dtype] = {n: d for d in ALL for n in (d.name, *d.aliases)}
 NATIVE = frozenset(d for d in ALL if d.name not in _FROM_ML_DTYPES)
-CODES: dict[dtype, np.dtype] = {}  # what the codes of a quantized type are
 _BY_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in NATIVE}
 
 
@@ -131,6 +136,22 @@ qint8 = _quantized("qint8", 1, "QInt8")
 quint8 = _quantized("quint8", 1, "QUInt8")
 qint32 = _quantized("qint32", 4, "QInt32")
 QUANTIZED = frozenset(CODES)
+
+
+def _named_only(name: str, category: int, scalar_name: str, *aliases: str, **facts: Any) -> dtype:
+    """A type that programs name in their tables of types."""
+    d = dtype(name, category, facts.pop("itemsize", 1), scalar_name, *aliases, **facts)
+    _NAMES.update(dict.fromkeys((name, *aliases), d))
+    NAMED_ONLY.add(d)
+    return d
+
+
+complex32 = _named_only("complex32", COMPLEX, "ComplexHalf", "chalf", itemsize=4)
+for _bits in range(1, 8):
+    _named_only(f"uint{_bits}", INT, f"UInt{_bits}", signed=False)
+    _named_only(f"int{_bits}", INT, f"Int{_bits}")
+for _packed in ("4x2", "2x4"):
+    _named_only(f"quint{_packed}", INT, f"QUInt{_packed}")
 
 
 def _by_name(name: str) -> dtype:
@@ -186,6 +207,8 @@ def _promote(a: dtype, b: dtype) -> dtype:
             f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a}"
             f" and {b}"
         )
+    if a is complex32 and (b is float16 or b.category < FLOAT):
+        return a
     if a.category == COMPLEX:
         wide = complex128 in (a, b) or float64 in (a, b)
         return complex128 if wide else complex64

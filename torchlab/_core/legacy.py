@@ -17,6 +17,7 @@ from torchlab._core import settings
 from torchlab._core.dispatch import viewing
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import strided
+from torchlab._core.ops._sparse import COO
 from torchlab._core.storages import TypedStorage, UntypedStorage
 from torchlab._core.tensor import Size, Tensor
 
@@ -94,8 +95,41 @@ def construct(
     return aten.tensor(first, dtype=dtype, device=place)
 
 
+def _construct_sparse(
+    args: tuple[Any, ...], kwargs: dict[str, Any], dtype: dt.dtype, place: devices.device
+) -> Any:
+    """What `torch.sparse.FloatTensor` does: nothing, sizes, or indices, values and a size. The
+    values keep their dtype."""
+    place = kwargs.pop("device", None) or place
+    args = (*args, *(kwargs.pop(n) for n in ("indices", "values", "size") if n in kwargs))
+    if not kwargs:
+        if not args or isinstance(args[0], int) or (len(args) == 1 and isinstance(args[0], Size)):
+            size = args[0] if args and isinstance(args[0], Size) else args or (0,)
+            if size == (0,):  # one sparse dim, which a size alone would not say
+                none = aten.empty((1, 0), dtype=dt.int64, device=place)
+                values = aten.empty((0,), dtype=dtype, device=place)
+                return aten.sparse_coo_tensor(none, values, size)
+            return aten.sparse_coo_tensor(size, dtype=dtype, device=place)
+        tensors = len(args) in (2, 3) and all(isinstance(x, Tensor) for x in args[:2])
+        if tensors and (len(args) == 2 or isinstance(args[2], (tuple, list))):
+            return aten.sparse_coo_tensor(*args, device=place)
+        if len(args) == 1 and isinstance(args[0], (tuple, list)):
+            raise TypeError(
+                "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use"
+                " torch.sparse_coo_tensor() or construct a strided tensor and convert it to sparse"
+                " via to_sparse."
+            )
+    raise TypeError(
+        "new() received an invalid combination of arguments - got"
+        f" ({', '.join([*(type(x).__name__ for x in args), *kwargs])}); give sizes as ints, or"
+        " indices and values as tensors and a tuple of ints as size"
+    )
+
+
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """As the class's old constructor, with this tensor's type and device."""
+    if self.layout is COO:
+        return _construct_sparse(args, kwargs, self._k.dtype, self._k.device)
     return construct(args, kwargs, self._k.dtype, self._k.device)
 
 
@@ -107,6 +141,8 @@ class tensortype(type):
     layout = strided
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.layout is COO:
+            return _construct_sparse(args, kwargs, cls.dtype, cls._device)
         return construct(args, kwargs, cls.dtype, cls._device)
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -114,7 +150,13 @@ class tensortype(type):
             isinstance(instance, Tensor)
             and instance._k.dtype is cls.dtype
             and instance._k.device.type == cls._device.type
+            and instance.layout is cls.layout
         )
+
+    @property
+    def is_sparse(cls) -> bool:
+        """Whether its tensors are of layout COO."""
+        return cls.layout is COO
 
     @property
     def is_cuda(cls) -> bool:
@@ -136,6 +178,16 @@ TYPED: dict[str, tensortype] = {
     )
 }  # fmt: skip
 
+SPARSE: dict[str, tensortype] = {
+    name: tensortype(
+        name, (),
+        {"dtype": t.dtype, "_device": t._device, "layout": COO, "__module__": "torchlab.sparse"},
+    )
+    for name, t in TYPED.items()
+    if name != "BoolTensor"
+}  # fmt: skip
+"""The names in `torch.sparse`."""
+
 
 def type_named(wanted: Any) -> tuple[dt.dtype, devices.device | None]:
     """(dtype, device or None for "as it is") of a dtype, a class, or a name that `x.type()` gives.
@@ -151,7 +203,9 @@ def type_named(wanted: Any) -> tuple[dt.dtype, devices.device | None]:
         if path[0] == "torch" and len(path) in (2, 3) and path[-1].endswith("Tensor"):
             name = path[-1].removesuffix("Tensor")
             place = devices.cpu if len(path) == 2 else None
-            if len(path) == 3 and path[1] in devices.TYPES:
+            if len(path) == 3 and path[1] == "sparse":
+                place = devices.cpu
+            elif len(path) == 3 and path[1] in devices.TYPES:
                 place = devices.concrete(devices.device(path[1]))
             found = next((d for d in dt.ALL if d.scalar_name == name), None)
             if place is not None and (found is not None or not name):
@@ -184,4 +238,4 @@ def set_default_tensor_type(t: Any, /) -> None:
         devices.set_default_device(device)
 
 
-__all__ = ["TYPED", "construct", "new", "set_default_tensor_type", "type_named"]
+__all__ = ["SPARSE", "TYPED", "construct", "new", "set_default_tensor_type", "type_named"]

@@ -109,13 +109,14 @@ def format_tensor(
     prefix: str = "tensor",
     shape: Sequence[int] | None = None,
     tangent: str | None = None,
+    contents: str | None = None,
 ) -> str:
     """What `repr(tensor)` shows.
 
     `array` holds the elements on the host with conj and neg resolved, or is None for a tensor
     without data (device "meta"), which prints `...` and needs `shape`. `dtype_name` and
     `default_dtype` are `str(dtype)`, as "torch.float32". `device` is shown unless it is the CPU.
-    `prefix` is the class name for a subclass of Tensor.
+    `prefix` is the class name for a subclass of Tensor. `contents` stands in the elements' place.
     """
     options = _options
     opening = f"{prefix}("
@@ -130,13 +131,13 @@ def format_tensor(
         # Without elements to see, even int64 and bool are said.
         if dtype_name != default_dtype:
             suffixes.append(f"dtype={dtype_name}")
-        body = "..." if array is None else "[]"
+        body = contents or ("..." if array is None else "[]")
     else:
         if not options.edgeitems:
             suffixes.append(f"size={array.shape}")
         if dtype_name not in _silent_dtypes(default_dtype):
             suffixes.append(f"dtype={dtype_name}")
-        body = _body(array, indent, options)
+        body = _body(array, indent, options) if contents is None else contents
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
@@ -159,8 +160,12 @@ def _silent_dtypes(default_dtype: str) -> tuple[str, ...]:
     )
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int, linewidth: int) -> str:
-    used = len(text) - text.rfind("\n") + 1
+def _with_suffixes(
+    text: str, suffixes: Sequence[str], indent: int, linewidth: int, new_line: bool = False
+) -> str:
+    """The text closed, after suffixes where they fit; `new_line`: the first on a line of its
+    own in any case."""
+    used = linewidth if new_line else len(text) - text.rfind("\n") + 1
     parts = [text]
     for suffix in suffixes:
         if used + len(suffix) + 2 > linewidth:

@@ -12,7 +12,7 @@ Source of the interface: https://docs.pytorch.org/docs/2.13/pytree.html
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ class NodeDef(NamedTuple):
     unflatten_fn: UnflattenFunc
     flatten_with_keys_fn: Callable[[Any], tuple[list[Any], Any]] | None
     serialized_type_name: str | None = None
+    to_dumpable_context: Callable[[Any], Any] | None = None
+    from_dumpable_context: Callable[[Any], Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ class GetAttrKey:
         return getattr(obj, self.name)
 
 
-SUPPORTED_NODES: dict[type, NodeDef] = {}
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
 def register_pytree_node(
@@ -86,9 +88,54 @@ def register_pytree_node(
     `unflatten_fn(children, context)` makes the node again. ValueError if there is one already."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or"
+            " registered."
+        )
     SUPPORTED_NODES[cls] = NodeDef(
-        cls, flatten_fn, unflatten_fn, flatten_with_keys_fn, serialized_type_name
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantNode:
+    """What a node without leaves was: the context in its structure."""
+
+    value: Any
+
+
+_CONSTANTS: set[type] = set()
+
+
+def register_constant(cls: type) -> None:
+    """Let instances of `cls` be nodes without leaves; they live in the structure. TypeError if
+    they have no `__eq__` or no `__hash__` of their own."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__eq__` implementation."
+        )
+    if cls.__hash__ is None:
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__hash__` implementation."
+        )
+
+    def flatten(node: Any) -> tuple[list[Any], Any]:
+        return [], ConstantNode(node)
+
+    register_pytree_node(cls, flatten, lambda _, c: c.value, flatten_with_keys_fn=flatten)
+    _CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Whether it was given to `register_constant`."""
+    return isinstance(cls, type) and cls in _CONSTANTS
 
 
 def deregister_pytree_node(cls: type) -> None:
@@ -127,7 +174,7 @@ def register_dataclass(
     )  # fmt: skip
 
 
-def _keyed_sequence(node: Any) -> list[Any]:
+def keyed_sequence(node: Any) -> list[Any]:
     return [(SequenceKey(i), x) for i, x in enumerate(node)]
 
 
@@ -140,14 +187,14 @@ register_pytree_node(
     lambda n: (n, None),
     lambda c, _: list(c),
     serialized_type_name="builtins.list",
-    flatten_with_keys_fn=lambda n: (_keyed_sequence(n), None),
+    flatten_with_keys_fn=lambda n: (keyed_sequence(n), None),
 )
 register_pytree_node(
     tuple,
     lambda n: (list(n), None),
     lambda c, _: tuple(c),
     serialized_type_name="builtins.tuple",
-    flatten_with_keys_fn=lambda n: (_keyed_sequence(n), None),
+    flatten_with_keys_fn=lambda n: (keyed_sequence(n), None),
 )
 register_pytree_node(
     dict,
@@ -163,6 +210,8 @@ _NAMED = NodeDef(
     lambda n: ([(GetAttrKey(f), x) for f, x in zip(n._fields, n, strict=True)], type(n)),
     "collections.namedtuple",
 )
+# The function stands for all named tuples in structures; their class is the context.
+SUPPORTED_NODES[namedtuple] = _NAMED
 register_pytree_node(
     OrderedDict,
     lambda n: (list(n.values()), list(n)),
@@ -182,14 +231,40 @@ register_pytree_node(
     lambda n: (list(n), n.maxlen),
     lambda c, maxlen: deque(c, maxlen=maxlen),
     serialized_type_name="collections.deque",
-    flatten_with_keys_fn=lambda n: (_keyed_sequence(n), n.maxlen),
+    flatten_with_keys_fn=lambda n: (keyed_sequence(n), n.maxlen),
 )
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether it is a class made by `namedtuple`, or one below it."""
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(getattr(cls, "_fields", None), tuple)
+        and all(isinstance(field, str) for field in getattr(cls, "_fields", ()))
+        and callable(getattr(cls, "_make", None))
+        and callable(getattr(cls, "_asdict", None))
+    )
 
 
 def is_namedtuple_instance(x: Any) -> bool:
     """Whether it is an instance of a class made by `namedtuple`."""
-    cls = type(x)
-    return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__bases__ == (tuple,)
+    return is_namedtuple_class(type(x))
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Whether a class is one of named tuples written in C, such as `torch.return_types.max`."""
+    counts = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and all(isinstance(getattr(cls, n, None), int) for n in counts)
+    )
+
+
+def is_structseq_instance(x: Any) -> bool:
+    """Whether an object is of such a class."""
+    return is_structseq_class(type(x))
 
 
 def _definition(x: Any) -> NodeDef | None:
@@ -199,7 +274,12 @@ def _definition(x: Any) -> NodeDef | None:
     return found
 
 
-def is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def is_namedtuple(x: Any) -> bool:
+    """Whether it is a class made by `namedtuple`, or an instance of one."""
+    return is_namedtuple_class(x if isinstance(x, type) else type(x))
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether nothing in it counts as a child."""
     return (is_leaf is not None and is_leaf(tree)) or _definition(tree) is None
 
@@ -312,14 +392,7 @@ _LEAF = LeafSpec()
 
 def _node_type(tree: Any) -> Any:
     known = type(tree) in SUPPORTED_NODES
-    return _NamedTuple if not known and is_namedtuple_instance(tree) else type(tree)
-
-
-class _NamedTuple:
-    """Stands for named tuples in a TreeSpec; their own class is the context."""
-
-
-_NamedTuple.__name__ = "namedtuple"
+    return namedtuple if not known and is_namedtuple_instance(tree) else type(tree)
 
 
 def tree_flatten(
@@ -357,6 +430,29 @@ def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterat
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves."""
     return tree_flatten(tree, is_leaf)[0]
+
+
+def broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any] | None:
+    """The leaves of `tree`, each as often as `treespec` has leaves below its place; None if
+    `treespec` has another shape above them."""
+    leaves, above = tree_flatten(tree, is_leaf)
+    full = treespec.unflatten([0] * treespec.num_leaves)
+    try:
+        below = above.flatten_up_to(full)
+    except ValueError:
+        return None
+    return [
+        x
+        for x, part in zip(leaves, below, strict=True)
+        for _ in range(tree_structure(part, is_leaf).num_leaves)
+    ]
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of a call's arguments, in order."""
+    return tree_leaves((args, kwargs))
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:

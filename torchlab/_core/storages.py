@@ -9,6 +9,7 @@ Source: https://docs.pytorch.org/docs/2.13/storage.html
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from torchlab._core import layout, settings, sharing
 from torchlab._core.backends import pinned
 from torchlab._core.dispatch import compute
 from torchlab._core.dispatch.resizing import moved
+from torchlab._core.memory.mapped import mapped_file
 from torchlab._core.memory.storage import Storage, origin_of
 from torchlab._core.tape import storage_of
 from torchlab._core.tensor import Tensor
@@ -34,6 +36,10 @@ _CONVERSIONS = {
     "float8_e4m3fn": dt.float8_e4m3fn, "float8_e5m2": dt.float8_e5m2,
     "float8_e4m3fnuz": dt.float8_e4m3fnuz, "float8_e5m2fnuz": dt.float8_e5m2fnuz,
 }  # fmt: skip
+
+
+_FILES: weakref.WeakKeyDictionary[Storage, str] = weakref.WeakKeyDictionary()
+"""Of memory that is a file's: its path."""
 
 
 def fresh(nbytes: int, device: Any = None, locked: bool = False) -> Storage:
@@ -95,6 +101,10 @@ class UntypedStorage(StorageBase):
     size = nbytes
     __len__ = nbytes
 
+    def __sizeof__(self) -> int:
+        """With the memory, which those who count it ask `sys.getsizeof` for."""
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """The address of its first byte."""
         return self._storage.address
@@ -114,9 +124,9 @@ class UntypedStorage(StorageBase):
         return self._device.type == "cuda"
 
     @property
-    def filename(self) -> None:
-        """None: it maps no file."""
-        return None
+    def filename(self) -> str | None:
+        """The file whose bytes it shares, or None."""
+        return _FILES.get(self._storage)
 
     def element_size(self) -> int:
         """1."""
@@ -292,6 +302,19 @@ class UntypedStorage(StorageBase):
             made.byteswap(kind)
         return made
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first `nbytes` bytes of a file, mapped into memory: read when they are used.
+        `shared`: writes reach the file, which is made or extended if it is too short; otherwise
+        they do not."""
+        if not isinstance(filename, (str, os.PathLike)):
+            raise TypeError(f"from_file: expected a path, got {type(filename).__name__}")
+        made = Storage(mapped_file(filename, shared, nbytes))
+        made.lent = True
+        if shared:
+            _FILES[made] = os.fspath(filename)
+        return wrap_storage(made, devices.cpu)
+
     # ---- Python ------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
@@ -448,9 +471,9 @@ class TypedStorage(metaclass=_StorageType):
         return self._untyped_storage.is_cuda
 
     @property
-    def filename(self) -> None:
-        """None: it maps no file."""
-        return None
+    def filename(self) -> str | None:
+        """See UntypedStorage."""
+        return self._untyped_storage.filename
 
     def untyped(self) -> UntypedStorage:
         """Its bytes."""
@@ -459,6 +482,10 @@ class TypedStorage(metaclass=_StorageType):
     def nbytes(self) -> int:
         """Its length in bytes."""
         return self._untyped_storage.nbytes()
+
+    def __sizeof__(self) -> int:
+        """With the memory."""
+        return object.__sizeof__(self) + self.nbytes()
 
     def size(self) -> int:
         """Its length in elements."""
@@ -596,6 +623,14 @@ class TypedStorage(metaclass=_StorageType):
         copied = UntypedStorage.from_buffer(buffer, byte_order, count, offset, kind)
         made = typed(copied, kind)
         return made if device is None else made.to(device=device)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """See UntypedStorage.from_file; `size` counts elements of the class's type."""
+        if cls._fixed is None:
+            raise RuntimeError("from_file can only be called on derived classes")
+        nbytes = size * cls._fixed.itemsize
+        return typed(UntypedStorage.from_file(filename, shared, nbytes), cls._fixed)
 
     # ---- Python ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
-from torchlab._core.pytree import SUPPORTED_NODES, register_pytree_node
+from torchlab._core.pytree import SUPPORTED_NODES, keyed_sequence, register_pytree_node
 
 _made: dict[str, Any] = {}  # name → class
 _new = tuple.__new__
@@ -44,7 +44,7 @@ def register(cls: Any) -> None:
             cls,
             lambda n: (list(n), None),
             lambda children, _: cls(children),
-            serialized_type_name=f"torch.return_types.{cls.__name__}",
+            flatten_with_keys_fn=lambda n: (keyed_sequence(n), None),
         )
 
 

@@ -24,6 +24,7 @@ from torchlab._core.formats import channels_last, contiguous_format, strided
 from torchlab._core.hooks import RETAINING, Hooks, RemovableHandle, hooks_of
 from torchlab._core.kind import Kind
 from torchlab._core.memory.storage import Storage
+from torchlab._core.pytree import keyed_sequence, register_pytree_node
 from torchlab._core.tape import (
     NOWHERE,
     TLS,
@@ -73,6 +74,15 @@ class Size(tuple):
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
+
+
+register_pytree_node(
+    Size,
+    lambda size: (list(size), None),
+    lambda dims, _: tuple(dims),  # leaves may be anything
+    serialized_type_name="torch.Size",
+    flatten_with_keys_fn=lambda size: (keyed_sequence(size), None),
+)
 
 
 class Tensor:

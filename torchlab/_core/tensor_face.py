@@ -47,6 +47,14 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         (self,)
     ):
         return type(self).__torch_function__(Tensor.__repr__, (type(self),), (self,), {})
+    text = printed(self, tensor_contents, self._is_param)
+    named = issubclass(type(self), Parameter) and type(self) is not Parameter
+    return f"Parameter containing:\n{text}" if named else text
+
+
+def printed(self: Tensor, contents: str | None = None, parameter: bool = False) -> str:
+    """How a tensor prints. `contents` stands in the elements' place; `parameter`: say that it is
+    one."""
     try:
         e = edge_asked(self)
         grad_fn = None
@@ -58,19 +66,19 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     array = None if meta else self._a.get() if self._k.device.type == "cuda" else self._a
     named = type(self) not in (Tensor, Parameter) and not self._level
     prefix = type(self).__name__ if named else "tensor"
-    text = format_tensor(
+    return format_tensor(
         array,
         dtype_name=str(self._k.dtype),
         device=str(self._k.device),
         requires_grad=e is not None,
         grad_fn_name=grad_fn,
         default_dtype=str(dt.get_default_dtype()),
-        is_parameter=self._is_param,
+        is_parameter=parameter,
         prefix=prefix,
         shape=self._a.shape,
         tangent=repr(self.tangent) if isinstance(self, Dual) else None,
+        contents=contents,
     )
-    return f"Parameter containing:\n{text}" if named and issubclass(type(self), Parameter) else text
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -392,6 +400,11 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return aten.to(self, device or self._k.device, kind, non_blocking=non_blocking)
 
 
+def _cdata(self: Tensor) -> int:
+    """What tells tensors apart; PyTorch's is the address of its C++ part."""
+    return id(self)
+
+
 def _storage_type(self: Tensor) -> Any:
     """The class of this tensor's typed storage: torch.FloatStorage."""
     found = storages.TYPED.get(f"{self._k.dtype.scalar_name}Storage")
@@ -446,6 +459,7 @@ def install() -> None:
     t.new = legacy.new
     t.type = _type
     t.volatile = property(_volatile)
+    t._cdata = property(_cdata)
     for name in ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu"):
         setattr(t, name, property(lambda self: False))  # there is no such device here
     asking.of_parameters()

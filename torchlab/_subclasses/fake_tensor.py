@@ -18,6 +18,8 @@ from torchlab._core import dtype as dt
 from torchlab._core import layout
 from torchlab._core.backends.meta import MetaArray
 from torchlab._core.device import as_device, cpu, device
+from torchlab._core.dispatch.duals import Dual
+from torchlab._core.dispatch.levels import Level
 from torchlab._core.dispatch.modes import disabled_function
 from torchlab._core.dispatch.overload import OpOverload
 from torchlab._core.dispatch.wrappers import leaf, wrapper_kind
@@ -143,6 +145,13 @@ class FakeTensor(Tensor):
     def __deepcopy__(self, memo: Any) -> FakeTensor:
         made = self.fake_mode.wrap(_meta_of(self), self.device, self.constant)
         return leaf(made, self.requires_grad)  # type: ignore[no-any-return]
+
+
+def is_fake(x: object) -> bool:
+    """Whether a tensor is a fake, or what a transform has wrapped is one."""
+    while isinstance(x, Level):
+        x = x.primal if isinstance(x, Dual) else x.value  # type: ignore[attr-defined]
+    return isinstance(x, FakeTensor)
 
 
 class FakeTensorMode(TorchDispatchMode):

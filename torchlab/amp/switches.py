@@ -22,8 +22,11 @@ from torchlab.amp._casting import Cache, Caster
 AVAILABLE = ("cpu", "cuda", "sim")
 """The types of device that autocast knows here."""
 
-_ELSEWHERE = {"xla": dt.bfloat16, "ipu": dt.float16}
-"""Devices that torchlab has not, whose settings PyTorch's older functions name."""
+_ELSEWHERE = {
+    "hpu": dt.bfloat16, "ipu": dt.float16, "maia": dt.bfloat16, "mps": dt.float16,
+    "mtia": dt.float16, "xla": dt.bfloat16, "xpu": dt.float16,
+}  # fmt: skip
+"""Devices that torchlab has not, whose settings programs ask for."""
 
 
 class _Settings(threading.local):

@@ -9,9 +9,17 @@ Source: https://docs.pytorch.org/docs/2.13/backends.html
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from typing import Any
+
+
+@contextlib.contextmanager
+def __allow_nonbracketed_mutation() -> Iterator[None]:
+    """Inside, switches may be set; they may be outside, too."""
+    yield
 
 
 def __getattr__(name: str) -> Any:

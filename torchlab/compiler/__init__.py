@@ -8,11 +8,15 @@ Source: https://docs.pytorch.org/docs/2.13/torch.compiler.html
 
 from torchlab.compiler.api import (
     ExplainOutput,
+    allow_in_graph,
+    assume_constant_result,
     compile,
+    cudagraph_mark_step_begin,
     disable,
     explain,
     is_compiling,
     is_dynamo_compiling,
+    is_exporting,
     reset,
 )
 from torchlab.compiler.backends import InvalidBackend, list_backends
@@ -25,11 +29,15 @@ __all__ = [
     "InvalidBackend",
     "OptimizedModule",
     "Unsupported",
+    "allow_in_graph",
+    "assume_constant_result",
     "compile",
+    "cudagraph_mark_step_begin",
     "disable",
     "explain",
     "is_compiling",
     "is_dynamo_compiling",
+    "is_exporting",
     "list_backends",
     "reset",
 ]

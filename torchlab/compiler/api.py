@@ -96,16 +96,46 @@ def reset() -> None:
 
 
 def is_compiling() -> bool:
+    """Whether this thread is inside a capture or an export."""
+    return STATE.capturing > 0 or STATE.exporting > 0
+
+
+def is_dynamo_compiling() -> bool:
     """Whether this thread is inside a capture."""
     return STATE.capturing > 0
 
 
-tracing.append(is_compiling)
+def is_exporting() -> bool:
+    """Whether this thread is inside an export."""
+    return STATE.exporting > 0
 
 
-def is_dynamo_compiling() -> bool:
-    """As `is_compiling`."""
-    return STATE.capturing > 0
+tracing.append(is_dynamo_compiling)
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Mark a function, or a list of them, as one that the compiler need not look into. It looks
+    into all of them here, so nothing changes.
+
+    Raises:
+        AssertionError: it cannot be called.
+    """
+    for f in fn if isinstance(fn, (list, tuple)) else (fn,):
+        if not callable(f):
+            raise AssertionError("allow_in_graph expects a callable")
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Mark a function as one that always returns the same; a captured graph holds what it
+    returned."""
+    fn._dynamo_marked_constant = True
+    return fn
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Say that a new iteration begins, and results of the last are no longer needed: nothing, as
+    no results are kept in place here."""
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -40,6 +40,7 @@ from torchlab.cuda.devices import (
     set_device,
     synchronize,
 )
+from torchlab.cuda.graphs import CUDAGraph, graph, is_current_stream_capturing
 from torchlab.cuda.memory import (
     empty_cache,
     max_memory_allocated,
@@ -51,6 +52,10 @@ from torchlab.cuda.memory import (
     memory_reserved,
     memory_stats,
     memory_stats_as_nested_dict,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
 )
 from torchlab.cuda.random import (
     get_rng_state,
@@ -118,6 +123,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AcceleratorError",
+    "CUDAGraph",
     "CudaError",
     "DeferredCudaCallError",
     "Event",
@@ -140,12 +146,14 @@ __all__ = [
     "get_gencode_flags",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
     "has_half",
     "has_magma",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
     "manual_seed",
@@ -161,6 +169,10 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "random",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",

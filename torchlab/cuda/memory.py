@@ -27,6 +27,10 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_stats_as_nested_dict",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
 ]
 
 
@@ -47,9 +51,13 @@ def memory_reserved(device: Device = None) -> int:
     return _pool(device, "total_bytes")
 
 
-def _peak(name: str) -> int:
+def _no_peaks(name: str) -> None:
     if _gpus.device_count():
         raise NotImplementedError(f"torch.cuda.{name}: CuPy's pool does not count peaks")
+
+
+def _peak(name: str) -> int:
+    _no_peaks(name)
     return 0
 
 
@@ -71,6 +79,26 @@ def max_memory_cached(device: Device = None) -> int:
 def memory_cached(device: Device = None) -> int:
     """The old name of `memory_reserved`."""
     return memory_reserved(device)
+
+
+def reset_peak_memory_stats(device: Device = None) -> None:
+    """Nothing without a GPU, whose peaks it would start again; NotImplementedError with one."""
+    _no_peaks("reset_peak_memory_stats")
+
+
+def reset_accumulated_memory_stats(device: Device = None) -> None:
+    """Nothing without a GPU, whose sums it would start again; NotImplementedError with one."""
+    _no_peaks("reset_accumulated_memory_stats")
+
+
+def reset_max_memory_allocated(device: Device = None) -> None:
+    """The old name of `reset_peak_memory_stats`."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device: Device = None) -> None:
+    """The old name of `reset_peak_memory_stats`."""
+    reset_peak_memory_stats(device)
 
 
 def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from torchlab._core import device as devices
+from torchlab._core import streams
 from torchlab._core.backends import cuda as _gpus
 from torchlab.cuda.devices import Device, index_of
 
 cupy = _gpus.cupy
 
 
-class Stream:
+class Stream(streams.Stream):
     """An order of work on a GPU; different streams may overlap. RuntimeError if there is no GPU.
 
     device: the GPU, by default the current one. priority: lower is more urgent.
@@ -70,7 +71,7 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
-class Event:
+class Event(streams.Event):
     """A point in a stream, to wait for and to measure time between. RuntimeError without a GPU."""
 
     def __init__(
@@ -145,3 +146,6 @@ def set_stream(stream: Stream | None) -> None:
     """Let this thread's work go to `stream`; None changes nothing."""
     if stream is not None:
         stream._raw.use()
+
+
+streams.MAKERS["cuda"] = (Stream, Event)

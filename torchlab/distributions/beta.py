@@ -43,9 +43,8 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Beta, _instance, batch_shape)
-        new._dirichlet = self._dirichlet.expand(Size(batch_shape))
-        return new
+        parts = {"_dirichlet": self._dirichlet.expand(Size(batch_shape))}
+        return self._expanded(Beta, _instance, batch_shape, _parts=parts)
 
     @property
     def mean(self) -> Tensor:

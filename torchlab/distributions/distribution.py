@@ -6,6 +6,8 @@ Source: https://docs.pytorch.org/docs/2.13/distributions.html#distribution
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from torchlab._core.dispatch.registry import aten
@@ -15,6 +17,8 @@ from torchlab.distributions import constraints
 from torchlab.distributions.utils import NO_SHAPE, lazy_property
 
 __all__ = ["Distribution"]
+
+_NO_PARTS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Distribution:
@@ -77,12 +81,22 @@ class Distribution:
         raise NotImplementedError
 
     def _expanded(
-        self, cls: type, _instance: Any, batch_shape: Any, *names: str, **events: Any
+        self,
+        cls: type,
+        _instance: Any,
+        batch_shape: Any,
+        *names: str,
+        _parts: Mapping[str, Any] = _NO_PARTS,
+        **events: Any,
     ) -> Any:
         """A copy whose parameters `names` (those that are there) have the new batch shape; a name
-        given as a keyword keeps that many dimensions after the batch. Called by `expand`."""
+        given as a keyword keeps that many dimensions after the batch. `_parts`: attributes that are
+        set as they are, before anything that a subclass may derive from them. Called by `expand`.
+        """
         new = self._get_checked_instance(cls, _instance)
         batch_shape = Size(batch_shape)
+        for name, part in _parts.items():
+            setattr(new, name, part)
         for name in (*names, *events):
             value = self.__dict__.get(name)
             if value is not None:

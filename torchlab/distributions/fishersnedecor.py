@@ -40,10 +40,8 @@ class FisherSnedecor(Distribution):
         super().__init__(Size() if numbers else self.df1.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(FisherSnedecor, _instance, batch_shape, "df1", "df2")
-        new._gamma1 = self._gamma1.expand(batch_shape)
-        new._gamma2 = self._gamma2.expand(batch_shape)
-        return new
+        parts = {n: getattr(self, n).expand(batch_shape) for n in ("_gamma1", "_gamma2")}
+        return self._expanded(FisherSnedecor, _instance, batch_shape, "df1", "df2", _parts=parts)
 
     @property
     def mean(self) -> Tensor:

@@ -41,11 +41,12 @@ class Independent(Distribution):
         super().__init__(Size(shape[:cut]), Size(shape[cut:]), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Independent, _instance, batch_shape)
         moved = self.event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(Size((*batch_shape, *moved)))
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        return new
+        parts = {
+            "base_dist": self.base_dist.expand(Size((*batch_shape, *moved))),
+            "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims,
+        }
+        return self._expanded(Independent, _instance, batch_shape, _parts=parts)
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]

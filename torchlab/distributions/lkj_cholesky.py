@@ -57,10 +57,8 @@ class LKJCholesky(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(LKJCholesky, _instance, batch_shape, "concentration")
-        new.dim = self.dim
-        new._beta = self._beta.expand(Size((*batch_shape, self.dim)))
-        return new
+        parts = {"dim": self.dim, "_beta": self._beta.expand(Size((*batch_shape, self.dim)))}
+        return self._expanded(LKJCholesky, _instance, batch_shape, "concentration", _parts=parts)
 
     def sample(self, sample_shape: Any = NO_SHAPE) -> Tensor:
         with no_grad():

@@ -64,14 +64,14 @@ class MixtureSameFamily(Distribution):
         super().__init__(component_batch, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(MixtureSameFamily, _instance, batch_shape)
-        new._component_distribution = self._component_distribution.expand(
-            Size((*batch_shape, self._num_component))
-        )
-        new._mixture_distribution = self._mixture_distribution.expand(Size(batch_shape))
-        new._num_component = self._num_component
-        new._event_ndims = len(new._component_distribution.event_shape)
-        return new
+        component = self._component_distribution.expand(Size((*batch_shape, self._num_component)))
+        parts = {
+            "_component_distribution": component,
+            "_mixture_distribution": self._mixture_distribution.expand(Size(batch_shape)),
+            "_num_component": self._num_component,
+            "_event_ndims": len(component.event_shape),
+        }
+        return self._expanded(MixtureSameFamily, _instance, batch_shape, _parts=parts)
 
     @constraints.dependent_property
     def support(self) -> Any:  # type: ignore[override]

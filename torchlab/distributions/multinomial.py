@@ -54,11 +54,12 @@ class Multinomial(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Multinomial, _instance, batch_shape)
-        new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
-        new._binomial = self._binomial.expand((*batch_shape, *self._event_shape))
-        return new
+        parts = {
+            "total_count": self.total_count,
+            "_categorical": self._categorical.expand(batch_shape),
+            "_binomial": self._binomial.expand((*batch_shape, *self._event_shape)),
+        }
+        return self._expanded(Multinomial, _instance, batch_shape, _parts=parts)
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)

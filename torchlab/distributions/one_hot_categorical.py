@@ -37,9 +37,8 @@ class OneHotCategorical(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(OneHotCategorical, _instance, batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+        parts = {"_categorical": self._categorical.expand(batch_shape)}
+        return self._expanded(OneHotCategorical, _instance, batch_shape, _parts=parts)
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)

@@ -50,10 +50,11 @@ class ExpRelaxedCategorical(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(ExpRelaxedCategorical, _instance, batch_shape)
-        new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+        parts = {
+            "temperature": self.temperature,
+            "_categorical": self._categorical.expand(batch_shape),
+        }
+        return self._expanded(ExpRelaxedCategorical, _instance, batch_shape, _parts=parts)
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)

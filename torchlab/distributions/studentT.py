@@ -60,9 +60,8 @@ class StudentT(Distribution):
         super().__init__(self.df.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(StudentT, _instance, batch_shape, "df", "loc", "scale")
-        new._chi2 = self._chi2.expand(batch_shape)
-        return new
+        parts = {"_chi2": self._chi2.expand(batch_shape)}
+        return self._expanded(StudentT, _instance, batch_shape, "df", "loc", "scale", _parts=parts)
 
     def rsample(self, sample_shape: Any = NO_SHAPE) -> Tensor:
         shape = self._extended_shape(sample_shape)

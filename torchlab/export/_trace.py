@@ -24,6 +24,7 @@ from torchlab._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
+from torchlab.compiler.capture import STATE
 from torchlab.export.dynamic_shapes import Symbols, specifications
 from torchlab.export.graph_signature import InputKind
 from torchlab.fx.experimental._shape_env import ShapeEnv
@@ -249,6 +250,7 @@ def trace(
     tracer.mode = mode
     fake_args, fake_kwargs = pytree.tree_unflatten(fakes, in_spec)
     state.enter()
+    STATE.exporting += 1
     try:
         with _stack_noted(tracer), mode, proxies:
             out = mod(*fake_args, **fake_kwargs)
@@ -257,6 +259,7 @@ def trace(
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
         raise _data_dependent(error, tracer) from error
     finally:
+        STATE.exporting -= 1
         state.leave()
     flat, out_spec = pytree.tree_flatten(out)
     outputs = [_output(x, tracer) for x in flat]

@@ -11,10 +11,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from torchlab._functorch.vmap import vmap
 from torchlab.func.forward import jvp, linearize
 from torchlab.func.functionalizing import functionalize
 from torchlab.func.jacobians import hessian, jacfwd, jacrev
-from torchlab.func.mapping import vmap
 from torchlab.func.rearranging import rearrange
 from torchlab.func.reverse import grad, grad_and_value, vjp
 from torchlab.func.unwrapping import debug_unwrap

@@ -13,10 +13,10 @@ from typing import Any
 from torchlab._core import pytree
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.tensor import Tensor
+from torchlab._functorch.vmap import vmap
 from torchlab.autograd.unit_vectors import unit_vectors
 from torchlab.func.arguments import ArgNums, checked, chosen, replaced, with_aux
 from torchlab.func.forward import jvp
-from torchlab.func.mapping import vmap
 from torchlab.func.reverse import vjp
 
 

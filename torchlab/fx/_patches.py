@@ -28,10 +28,13 @@ from torchlab import functional as torch_functional
 from torchlab._core.dispatch import registry
 from torchlab._core.dispatch.generate.source import NAMESPACE
 from torchlab._core.dispatch.written import (
+    AS_WRITTEN,
     CALLED_AS_WRITTEN,
+    EQUATION,
     IN_FULL,
     PYTHON_FUNCTIONS,
     Layout,
+    layout,
 )
 from torchlab.fx.proxy import find_proxy
 from torchlab.nn import functional
@@ -55,9 +58,12 @@ class Patcher:
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Replace an attribute of a class or a module."""
-        before = owner.__dict__[name]
+        before = owner.__dict__.get(name, self)
         setattr(owner, name, value)
-        self._undo.append(lambda: setattr(owner, name, before))
+        if before is self:  # inherited
+            self._undo.append(lambda: delattr(owner, name))
+        else:
+            self._undo.append(lambda: setattr(owner, name, before))
 
     def put_item(self, table: dict[str, Any], name: str, value: Any) -> None:
         """Replace an entry of a table of globals; what is not in it yet goes again."""
@@ -94,8 +100,10 @@ def whole_functions(patcher: Patcher) -> None:
     names = (own | registry.FUNCTIONS["nn.functional"] | {*_ALIASES}) - _NO_FUNCTIONS
     _replace(patcher, functional.__dict__, names, names - CALLED_AS_WRITTEN)
     package = sys.modules[_PACKAGE].__dict__
-    _replace(patcher, package, registry.FUNCTIONS["torch"] | {"_assert"}, PYTHON_FUNCTIONS)
-    _replace(patcher, torch_functional.__dict__, PYTHON_FUNCTIONS, PYTHON_FUNCTIONS)
+    names = registry.FUNCTIONS["torch"] | {"_assert"}
+    in_full = {name for name in names if layout("torch", name) != AS_WRITTEN}
+    _replace(patcher, package, names, in_full)
+    _replace(patcher, torch_functional.__dict__, PYTHON_FUNCTIONS, in_full)
     for name, face in registry.FACES.items():
         key = f"FACE_{name}"
         if (
@@ -144,7 +152,8 @@ class _Whole:
             return getattr(args[0], self.name)()
         target = self.target
         if self.in_full:
-            args, kwargs = Layout(IN_FULL, _signature(target)).of(args, kwargs)
+            how = EQUATION if self.name == "einsum" else IN_FULL
+            args, kwargs = Layout(how, _signature(target)).of(args, kwargs)
             if self.name in _SIGNATURES and kwargs.get("return_indices") is True:
                 target = getattr(functional, f"{self.name}_with_indices").target
         return found.tracer.create_proxy("call_function", target, args, kwargs)

@@ -25,6 +25,7 @@ from typing import Any
 
 from torchlab._core.tensor import Parameter, Tensor
 from torchlab.fx import codegen, graph_module
+from torchlab.fx._compatibility import compatibility
 from torchlab.fx._patches import Patcher, whole_functions
 from torchlab.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from torchlab.fx.graph import Graph
@@ -256,11 +257,12 @@ class Tracer(TracerBase):
             for name, p in collection:
                 if p is attr_val:
                     if name not in parameter_proxy_cache:
-                        factory = None
+                        more: dict[str, Any] = {}  # subclasses may define `create_proxy` without it
                         if as_parameter and self.param_shapes_constant:
                             factory = functools.partial(_parameter_proxy, self, name, p)
+                            more["proxy_factory_fn"] = factory
                         parameter_proxy_cache[name] = self.create_proxy(
-                            "get_attr", name, (), {}, proxy_factory_fn=factory
+                            "get_attr", name, (), {}, **more
                         )
                     return parameter_proxy_cache[name]
             return None
@@ -443,7 +445,8 @@ class Tracer(TracerBase):
             def forward(*a: Any, **k: Any) -> Any:
                 return call(mod, *a, **k)
 
-            self._autowrap_check(patcher, getattr(mod.forward, "__globals__", {}))
+            table = getattr(mod.forward, "__globals__", {})
+            _autowrap_check(patcher, table, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
         @functools.wraps(read)
@@ -455,16 +458,9 @@ class Tracer(TracerBase):
             _STATE.tracing = getattr(_STATE, "tracing", 0) + 1
             patcher.put(Module, "__getattr__", module_getattr)
             patcher.put(Calls, "__call__", module_call)
-            for key, table in list(_wrapped_fns_to_patch.items()):
-                original = table.get(key[1], getattr(builtins, key[1], None))
-                if callable(original):
-                    patcher.put_item(table, key[1], _create_wrapped_func(original))
-            for cls, name in _wrapped_methods_to_patch:
-                patcher.put(cls, name, _create_wrapped_method(cls, name))
-            whole_functions(patcher)
-            self._autowrap_check(patcher, fn.__globals__)
-            for module in self._autowrap_search:
-                self._autowrap_check(patcher, module.__dict__)
+            _patch_wrapped_functions(patcher)
+            for table in (fn.__globals__, *(m.__dict__ for m in self._autowrap_search)):
+                _autowrap_check(patcher, table, self._autowrap_function_ids)
             try:
                 yield
             finally:
@@ -473,17 +469,58 @@ class Tracer(TracerBase):
 
         yield start
 
-    def _autowrap_check(self, patcher: Patcher, table: dict[str, Any]) -> None:
-        """Wrap the functions that this table of globals names and that shall stay whole."""
-        if not self._autowrap_function_ids or patcher.seen(table):
-            return
-        for name, value in list(table.items()):
-            if (
-                not name.startswith("_")
-                and callable(value)
-                and id(value) in self._autowrap_function_ids
-            ):
-                patcher.put_item(table, name, _create_wrapped_func(value))
+
+# ---- the steps of `trace`, which tracers of libraries take themselves ----------------------------
+
+_orig_module_call, _orig_module_getattr = Calls.__call__, Module.__getattr__
+
+
+class ScriptObject:
+    """An object of TorchScript's; there are none here."""
+
+
+class _Patcher(Patcher):
+    """What is patched inside the `with` is as it was afterwards."""
+
+    def __enter__(self) -> _Patcher:
+        _LOCK.acquire()
+        _STATE.tracing = getattr(_STATE, "tracing", 0) + 1
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _STATE.tracing -= 1
+        self.revert()
+        _LOCK.release()
+
+    def patch(
+        self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True
+    ) -> None:
+        """Replace an entry of a table of globals."""
+        self.put_item(frame_dict, name, new_fn)
+
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Replace a method of a class, its own or one that it inherits."""
+        self.put(cls, name, new_fn)
+
+
+def _patch_wrapped_functions(patcher: Patcher) -> None:
+    """Let what `wrap` was told of, and what does not ask its arguments' classes, make nodes."""
+    for key, table in list(_wrapped_fns_to_patch.items()):
+        original = table.get(key[1], getattr(builtins, key[1], None))
+        if callable(original):
+            patcher.put_item(table, key[1], _create_wrapped_func(original))
+    for cls, name in _wrapped_methods_to_patch:
+        patcher.put(cls, name, _create_wrapped_method(cls, name))
+    whole_functions(patcher)
+
+
+def _autowrap_check(patcher: Patcher, frame_dict: dict[str, Any], function_ids: set[int]) -> None:
+    """Wrap the functions that this table of globals names and that shall stay whole."""
+    if not function_ids or patcher.seen(frame_dict):
+        return
+    for name, value in list(frame_dict.items()):
+        if not name.startswith("_") and callable(value) and id(value) in function_ids:
+            patcher.put_item(frame_dict, name, _create_wrapped_func(value))
 
 
 def _parameter_proxy(tracer: Tracer, name: str, p: Parameter, node: Node) -> ParameterProxy:
@@ -630,5 +667,5 @@ def symbolic_trace(
 
 __all__ = [
     "PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "TraceError", "Tracer",
-    "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap",
+    "compatibility", "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap",
 ]  # fmt: skip

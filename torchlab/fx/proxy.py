@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from torchlab._core.dispatch import watching
 from torchlab._core.dispatch.overload import OpOverload
 from torchlab.fx import traceback as fx_traceback
 from torchlab.fx.graph import Graph
@@ -197,6 +198,9 @@ class GraphAppendingTracer(TracerBase):
         self.scope = Scope("", None)
         self.module_stack = OrderedDict()
         self.node_name_to_scope = {}
+        # Nobody replaces functions for these proxies (Note [Functions that do not ask] in
+        # torchlab.fx._patches), so from the first on all functions ask.
+        watching.class_made()
 
 
 def assert_fn(x: object) -> None:

@@ -14,7 +14,9 @@ made. Neither makes anything faster; `torch.compile` does. PyTorch deprecates To
 Source: https://docs.pytorch.org/docs/2.13/jit.html
 """
 
-from torchlab.jit import frontend
+from torchlab.jit import annotations, frontend
+from torchlab.jit._interfaces import Attribute, interface
+from torchlab.jit._overloads import _overload, _overload_method
 from torchlab.jit._state import export, ignore, is_scripting, is_tracing, unused
 from torchlab.jit.forking import Future, fork, wait
 from torchlab.jit.functions import Error, ScriptFunction
@@ -33,6 +35,7 @@ from torchlab.jit.tracing_modules import TopLevelTracedModule, TracedModule
 from torchlab.jit.tracing_tensors import TracerWarning
 
 __all__ = [
+    "Attribute",
     "Error",
     "Final",
     "Future",
@@ -44,11 +47,15 @@ __all__ = [
     "TracedModule",
     "TracerWarning",
     "TracingCheckError",
+    "_overload",
+    "_overload_method",
     "annotate",
+    "annotations",
     "export",
     "fork",
     "frontend",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
     "isinstance",

@@ -5,6 +5,7 @@ Source: https://docs.pytorch.org/docs/2.13/jit_language_reference.html#types
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from torchlab._core.device import device
 from torchlab._core.dtype import dtype
 from torchlab._core.tensor import Tensor
+from torchlab.jit._interfaces import implements, is_interface
 
 _NUMBERS = {int: "int", float: "float", bool: "bool", complex: "complex", str: "str"}
 _CONTAINERS = (list, tuple, dict)
@@ -37,11 +39,21 @@ def text(t: Any) -> str:
         if len(others) == 1 and len(of) == 2:
             return text(others[0]) + "?"
         return f"Union({', '.join(sorted(text(x) for x in of))})"
+    if isinstance(t, Broadcast):
+        return f"{text(t.of)}[{t.length}]"
     if t is device:
         return "Device"
     if t is dtype:
         return "int"
     return getattr(t, "__name__", str(t))
+
+
+@dataclasses.dataclass(frozen=True)
+class Broadcast:
+    """The type of a list for which one number may be given: it stands for `length` of them."""
+
+    of: Any
+    length: int
 
 
 class Mismatch(Exception):
@@ -57,6 +69,10 @@ def cast(value: Any, t: Any) -> Any:
         if value is None:
             return None
         raise Mismatch
+    if isinstance(t, Broadcast):
+        # A list of another length passes, as in PyTorch.
+        many = isinstance(value, (list, tuple))
+        return cast(value, list[t.of]) if many else [cast(value, t.of)] * t.length  # type: ignore[name-defined]
     origin, of = typing.get_origin(t), typing.get_args(t)
     if origin is None:
         return _cast_plain(value, t)
@@ -108,6 +124,9 @@ def _cast_plain(value: Any, t: Any) -> Any:
     elif t is bool:
         if isinstance(value, bool):
             return value
+    elif is_interface(t):
+        if implements(value, t):
+            return value
     elif not isinstance(t, type) or isinstance(value, t):
         return value
     if t in (float, int, bool, complex) and isinstance(value, Tensor) and value.numel() == 1:
@@ -122,4 +141,4 @@ def told(value: Any) -> str:
     return type(value).__name__
 
 
-__all__ = ["Mismatch", "cast", "text", "told"]
+__all__ = ["Broadcast", "Mismatch", "cast", "text", "told"]

@@ -80,7 +80,7 @@ class Source:
         found = tree.body[0] if len(tree.body) == 1 else None
         if not isinstance(found, ast.FunctionDef):
             raise RuntimeError(f"Expected a single top-level function: {self.file}:{first}")
-        self.tree = found
+        self.tree = _Live().visit(found)
         self.margin = len(self.lines[0]) - len(textwrap.dedent(self.text).splitlines()[0])
 
     def place(self, node: Any) -> str:
@@ -93,6 +93,55 @@ class Source:
         shown = [*self.lines[: at + 1], mark, *self.lines[at + 1 : at + 4]]
         head = f'  File "{self.file}", line {self.first + at}\n'
         return head + textwrap.indent("\n".join(shown), "    ") + "\n"
+
+
+class _Live(ast.NodeTransformer):
+    """Leaves out the branches that no script takes: of `if not torch.jit.is_scripting():` and its
+    like, and what stands after a `return` or `raise`. They may be any Python, and name anything."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for statements in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(statements, list):
+                ends = [
+                    i for i, x in enumerate(statements) if isinstance(x, (ast.Return, ast.Raise))
+                ]
+                if ends:
+                    del statements[ends[0] + 1 :]
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        taken = _decided(node.test)
+        if taken is None:
+            return self.generic_visit(node)
+        return [self.visit(x) for x in (node.body if taken else node.orelse)] or ast.Pass(
+            lineno=node.lineno, col_offset=node.col_offset,
+            end_lineno=node.end_lineno, end_col_offset=node.end_col_offset,
+        )  # fmt: skip
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        taken = _decided(node.test)
+        if taken is None:
+            return self.generic_visit(node)
+        return self.visit(node.body if taken else node.orelse)
+
+
+def _decided(test: ast.expr) -> bool | None:
+    """What a condition is in every script; None where it depends on values."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _decided(test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        decisive = isinstance(test.op, ast.Or)
+        parts = [_decided(x) for x in test.values]
+        if decisive in parts:
+            return decisive
+        return None if None in parts else not decisive
+    if isinstance(test, ast.Call) and not test.args and not test.keywords:
+        called = test.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return True if name == "is_scripting" else None
+    return None
 
 
 def check(source: Source) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from torchlab._core.tensor import Tensor
 from torchlab.jit import _types
+from torchlab.jit._overloads import declared
 from torchlab.jit._state import STATE, mark_of, outside
 from torchlab.jit.frontend import Source, check, names_of, value_of
 
@@ -171,9 +172,14 @@ def _name(e: Exception) -> str:
 def _types_of(fn: Any, signature: inspect.Signature) -> dict[str, Any]:
     """The annotations as types."""
     try:
+        forms = [typing.get_type_hints(f) for f in declared(fn)]
         found = typing.get_type_hints(fn)
     except NameError as e:
         raise RuntimeError(f"Unknown type name '{e.name}' in the annotations of {fn!r}") from e
+    if forms:  # the body takes what any of them takes
+        union: Any = typing.Union
+        for name in (*signature.parameters, "return"):
+            found[name] = union[tuple(form.get(name, Tensor) for form in forms)]
     return {k: v for k, v in found.items() if k in signature.parameters or k == "return"}
 
 

@@ -12,6 +12,10 @@ from torchlab._core.tensor import Tensor
 from torchlab.autograd.grad_mode import no_grad
 
 
+def _floats(owner: Any, convert: Callable[[Any], Any]) -> Any:
+    return owner._apply(lambda t: convert(t) if t.is_floating_point() else t)
+
+
 class Conversion:
     """The part of Module that changes all its tensors. Parameters stay the same objects, so that an
     optimizer that holds them keeps working."""
@@ -77,16 +81,13 @@ class Conversion:
 
         return self._apply(convert)
 
-    def _floats(self, convert: Callable[[Any], Any]) -> Any:
-        return self._apply(lambda t: convert(t) if t.is_floating_point() else t)
-
     def float(self) -> Any:
         """All floating-point tensors to float32."""
-        return self._floats(lambda t: t.float())
+        return _floats(self, lambda t: t.float())
 
     def double(self) -> Any:
         """All floating-point tensors to float64."""
-        return self._floats(lambda t: t.double())
+        return _floats(self, lambda t: t.double())
 
     def share_memory(self) -> Any:
         """All tensors to memory that other processes can see, see `Tensor.share_memory_`."""
@@ -94,11 +95,11 @@ class Conversion:
 
     def half(self) -> Any:
         """All floating-point tensors to float16."""
-        return self._floats(lambda t: t.half())
+        return _floats(self, lambda t: t.half())
 
     def bfloat16(self) -> Any:
         """All floating-point tensors to bfloat16."""
-        return self._floats(lambda t: t.bfloat16())
+        return _floats(self, lambda t: t.bfloat16())
 
     def type(self, dst_type: Any) -> Any:
         """All tensors to `dst_type`."""
@@ -148,7 +149,7 @@ def clear_grad(p: Any, set_to_none: bool) -> None:
 
 def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
     unknown = kwargs.keys() - {"device", "dtype", "non_blocking", "memory_format", "tensor"}
-    if unknown or (not args and not kwargs):
+    if unknown:
         raise TypeError(
             "to() received an invalid combination of arguments - got "
             f"({', '.join(sorted(unknown))}), but expected "

@@ -54,6 +54,32 @@ def _write(action: Callable[[], None], target: Any = None) -> None:
             _loading.targets.append(target)
 
 
+def _has_extra(owner: Any, name: str) -> bool:
+    return getattr(type(owner), name) is not getattr(State, name)
+
+
+def _persistent(owner: Any) -> dict[str, Any]:
+    """Parameters and persistent buffers by name, None included."""
+    found = dict(owner._parameters)
+    found.update(
+        (k, v) for k, v in owner._buffers.items() if k not in owner._non_persistent_buffers_set
+    )
+    return found
+
+
+def _put(owner: Any, name: str, target: Any, value: Any, assign: bool) -> None:
+    if not assign:
+        with no_grad():
+            target.copy_(value)
+        return
+    if target._is_param:
+        if not value._is_param:
+            value = Parameter(value, target.requires_grad)  # type: ignore[call-arg]
+        else:
+            value.requires_grad_(target.requires_grad)
+    setattr(owner, name, value)
+
+
 class State:
     """The part of Module that saves and loads."""
 
@@ -83,22 +109,11 @@ class State:
             "override it in your module."
         )
 
-    def _has_extra(self, name: str) -> bool:
-        return getattr(type(self), name) is not getattr(State, name)
-
-    def _persistent(self) -> dict[str, Any]:
-        """Parameters and persistent buffers by name, None included."""
-        found = dict(self._parameters)
-        found.update(
-            (k, v) for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set
-        )
-        return found
-
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        for name, value in self._persistent().items():
+        for name, value in _persistent(self).items():
             if value is not None:
                 destination[prefix + name] = value if keep_vars else aten.detach(value)
-        if self._has_extra("get_extra_state"):
+        if _has_extra(self, "get_extra_state"):
             destination[prefix + _EXTRA] = self.get_extra_state()
 
     def state_dict(
@@ -157,7 +172,7 @@ class State:
                 unexpected_keys,
                 error_msgs,
             )
-        own = self._persistent()
+        own = _persistent(self)
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, target in own.items():
             if target is None:
@@ -169,7 +184,7 @@ class State:
                 continue
             self._load_one(name, target, key, state_dict[key], assign, error_msgs)
         key = prefix + _EXTRA
-        if self._has_extra("set_extra_state"):
+        if _has_extra(self, "set_extra_state"):
             if key in state_dict:
                 extra = state_dict[key]
                 _write(lambda: self.set_extra_state(extra))
@@ -219,19 +234,7 @@ class State:
                 "place?)",
                 stacklevel=6,
             )
-        _write(lambda: self._put(name, target, value, assign), target)
-
-    def _put(self, name: str, target: Any, value: Any, assign: bool) -> None:
-        if not assign:
-            with no_grad():
-                target.copy_(value)
-            return
-        if target._is_param:
-            if not value._is_param:
-                value = Parameter(value, target.requires_grad)  # type: ignore[call-arg]
-            else:
-                value.requires_grad_(target.requires_grad)
-        setattr(self, name, value)
+        _write(lambda: _put(self, name, target, value, assign), target)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

@@ -9,6 +9,14 @@ from torchlab._core.tensor import Parameter, Tensor
 from torchlab.nn.parameter import is_parameter
 
 
+def _member(owner: Any, target: str) -> tuple[Any, str]:
+    path, _, name = target.rpartition(".")
+    module = owner.get_submodule(path)
+    if not hasattr(module, name):
+        raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+    return module, name
+
+
 class Traversal:
     """The part of Module that looks around in its tree."""
 
@@ -119,16 +127,9 @@ class Traversal:
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _member(self, target: str) -> tuple[Any, str]:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-        return module, name
-
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at the dotted path `target`."""
-        module, name = self._member(target)
+        module, name = _member(self, target)
         value = getattr(module, name)
         if not is_parameter(value):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
@@ -136,7 +137,7 @@ class Traversal:
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at the dotted path `target`."""
-        module, name = self._member(target)
+        module, name = _member(self, target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(module, name)

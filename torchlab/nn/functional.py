@@ -522,7 +522,7 @@ def _unpool(
     for name, v in {"kernel_size": kernel_size, "stride": stride, "padding": padding}.items():
         check_ints(f"max_unpool{n}d", name, v)
     kernel, stride, padding = (
-        (int(v),) * n if isinstance(v, Integral) else tuple(v)
+        (v if isinstance(v, int) else int(v),) * n if isinstance(v, Integral) else tuple(v)
         for v in (kernel_size, kernel_size if stride is None else stride, padding)
     )
     if size is None:

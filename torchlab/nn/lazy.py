@@ -11,7 +11,7 @@ from typing import Any
 
 from torchlab._core.dispatch.registry import aten
 from torchlab.autograd.grad_mode import no_grad
-from torchlab.nn._state import _EXTRA, _write
+from torchlab.nn._state import _EXTRA, _has_extra, _persistent, _put, _write
 from torchlab.nn.parameter import is_lazy
 
 
@@ -65,18 +65,18 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _save_to_state_dict(self: Any, destination: Any, prefix: str, keep_vars: bool) -> None:
-        for name, value in self._persistent().items():
+        for name, value in _persistent(self).items():
             if value is not None:
                 whole = keep_vars or is_lazy(value)
                 destination[prefix + name] = value if whole else aten.detach(value)
-        if self._has_extra("get_extra_state"):
+        if _has_extra(self, "get_extra_state"):
             destination[prefix + _EXTRA] = self.get_extra_state()
 
     def _load_one(
         self: Any, name: str, target: Any, key: str, value: Any, assign: bool, error_msgs: list[str]
     ) -> None:
         if is_lazy(target) and assign:
-            _write(lambda: self._put(name, target, value, True))
+            _write(lambda: _put(self, name, target, value, True))
         elif not is_lazy(target):
             super()._load_one(name, target, key, value, assign, error_msgs)  # type: ignore[misc]
         elif not is_lazy(value):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from typing import Any, TypeVar
 
+from torchlab._core.dispatch import registry
 from torchlab._core.hooks import HookDict
 from torchlab._core.tape import AccumulateGrad, edge_of
 from torchlab._core.tensor import Parameter, Tensor
@@ -42,6 +43,27 @@ T_destination = TypeVar("T_destination", bound=dict[str, Any])
 """The type of a state dict that the caller brings along."""
 
 
+def _check_name(owner: Any, what: str, name: Any, table: dict[str, Any]) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{what} name should be a string. Got {typename(name)}")
+    if "." in name:
+        got = f", got: {name}" if what == "module" else ""
+        raise KeyError(f'{what} name can\'t contain "."{got}')
+    if name == "":
+        raise KeyError(f'{what} name can\'t be empty string ""')
+    if hasattr(owner, name) and name not in table:
+        raise KeyError(f"attribute '{name}' already exists")
+
+
+def _forget(owner: Any, name: str, *tables: str) -> None:
+    """Make room for a registration: no other table, nor the plain attributes, may hide it."""
+    own = owner.__dict__
+    own.pop(name, None)
+    for table in tables:
+        own[table].pop(name, None)
+    own["_non_persistent_buffers_set"].discard(name)
+
+
 class Module(Calls, Traversal, Conversion, State):
     """Subclass it, create layers in `__init__` after `super().__init__()`, compute in `forward`."""
 
@@ -49,6 +71,14 @@ class Module(Calls, Traversal, Conversion, State):
     T_destination = T_destination
     call_super_init = False
     dump_patches = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Functions of torch that are attributes of a class do not become its methods: PyTorch's
+        are written in C. `conv = torch.conv2d` is called as `self.conv(x, weight)`."""
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            if registry.is_generated(value):
+                setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -82,17 +112,6 @@ class Module(Calls, Traversal, Conversion, State):
 
     # ---- registering -----------------------------------------------------------------------------
 
-    def _check_name(self, what: str, name: Any, table: dict[str, Any]) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {typename(name)}")
-        if "." in name:
-            got = f", got: {name}" if what == "module" else ""
-            raise KeyError(f'{what} name can\'t contain "."{got}')
-        if name == "":
-            raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in table:
-            raise KeyError(f"attribute '{name}' already exists")
-
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Enter a tensor that belongs to the module's state but is no parameter.
 
@@ -103,7 +122,7 @@ class Module(Calls, Traversal, Conversion, State):
         buffers = self.__dict__.get("_buffers")
         if buffers is None:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        self._check_name("buffer", name, buffers)
+        _check_name(self, "buffer", name, buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or "
@@ -123,7 +142,7 @@ class Module(Calls, Traversal, Conversion, State):
         parameters = self.__dict__.get("_parameters")
         if parameters is None:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        self._check_name("parameter", name, parameters)
+        _check_name(self, "parameter", name, parameters)
         if param is not None:
             if not is_parameter(param):
                 raise TypeError(
@@ -147,7 +166,7 @@ class Module(Calls, Traversal, Conversion, State):
         """Enter a submodule under `name`; raises TypeError or KeyError as `register_buffer`."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
-        self._check_name("module", name, self._modules)
+        _check_name(self, "module", name, self._modules)
         self._modules[name] = _hooked(self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
@@ -172,7 +191,7 @@ class Module(Calls, Traversal, Conversion, State):
         if is_parameter(value):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, "_buffers", "_modules")
+            _forget(self, name, "_buffers", "_modules")
             self.register_parameter(name, value)
             return
         if parameters is not None and name in parameters:
@@ -187,7 +206,7 @@ class Module(Calls, Traversal, Conversion, State):
         if isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            self._forget(name, "_parameters", "_buffers")
+            _forget(self, name, "_parameters", "_buffers")
             modules[name] = _hooked(self, name, value)
             return
         if modules is not None and name in modules:
@@ -202,7 +221,7 @@ class Module(Calls, Traversal, Conversion, State):
         if isinstance(value, Tensor) and isinstance(value, Buffer):
             if buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
-            self._forget(name, "_parameters", "_modules")
+            _forget(self, name, "_parameters", "_modules")
             self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
             return
         if buffers is not None and name in buffers:
@@ -217,14 +236,6 @@ class Module(Calls, Traversal, Conversion, State):
             buffers[name] = value
             return
         _new_attribute(self, name, value)
-
-    def _forget(self, name: str, *tables: str) -> None:
-        """Make room for a registration: no other table, nor the plain attributes, may hide it."""
-        own = self.__dict__
-        own.pop(name, None)
-        for table in tables:
-            own[table].pop(name, None)
-        own["_non_persistent_buffers_set"].discard(name)
 
     def __delattr__(self, name: str) -> None:
         for table in (self._parameters, self._buffers, self._modules):

@@ -39,9 +39,8 @@ class _Affine(Module):
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:
-    return (
-        (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
-    )
+    alone = isinstance(normalized_shape, Integral)
+    return (normalized_shape,) if alone else tuple(normalized_shape)
 
 
 class LayerNorm(_Affine):

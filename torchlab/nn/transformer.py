@@ -21,6 +21,11 @@ from torchlab.nn.normalization import LayerNorm
 from torchlab.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
 
+def _get_clones(module: Any, N: int) -> ModuleList:
+    """N copies."""
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
 def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
     full = aten.full((size, size), -math.inf, dtype=dtype, device=device)
     return aten.triu(full, diagonal=1)
@@ -52,7 +57,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -131,7 +136,7 @@ class TransformerDecoder(Module):
         norm: Module | None = None,
     ) -> None:
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

@@ -15,10 +15,18 @@ import contextlib
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from torchlab._core import legacy
+from torchlab._core.device import device
+from torchlab.serialization.legacy_writer import (
+    INT_SIZE,
+    LONG_SIZE,
+    MAGIC_NUMBER,
+    PROTOCOL_VERSION,
+    SHORT_SIZE,
+)
 from torchlab.serialization.loading import get_unsafe_globals_in_checkpoint, load
 from torchlab.serialization.locations import (
     default_restore_location,
@@ -44,11 +52,13 @@ from torchlab.serialization.safe_globals import (
     get_safe_globals,
     safe_globals,
 )
-from torchlab.serialization.saving import save
+from torchlab.serialization.saving import DEFAULT_PROTOCOL, save
 from torchlab.serialization.storage_classes import StorageType
+from torchlab.types import Storage
 
 __all__ = [
     "LoadEndianness",
+    "MAP_LOCATION",
     "SourceChangeWarning",
     "StorageType",
     "add_safe_globals",
@@ -75,6 +85,10 @@ __all__ = [
     "validate_cuda_device",
     "validate_hpu_device",
 ]
+
+
+MAP_LOCATION: TypeAlias = Callable[[Storage, str], Storage] | device | str | dict[str, str] | None
+"""What `load` takes as `map_location`."""
 
 
 class SourceChangeWarning(Warning):

@@ -18,7 +18,7 @@ from typing import Any
 
 from torchlab._core.dtype import dtype as DType
 from torchlab._core.storages import TypedStorage, UntypedStorage, typed
-from torchlab.serialization.legacy_writer import MAGIC, PROTOCOL
+from torchlab.serialization.legacy_writer import MAGIC_NUMBER, PROTOCOL_VERSION
 from torchlab.serialization.rebuild import checking_later
 from torchlab.serialization.storage_ids import StorageId, parse
 from torchlab.serialization.zip_reader import fill
@@ -120,10 +120,10 @@ def read(file: Any, loader: Loader, header_loader: Loader, restore: Any) -> Any:
             " not read; load it with PyTorch 2.8 or older and save it again"
         )
     magic = header_loader(file, None)
-    if type(magic) is not int or magic != MAGIC:
+    if type(magic) is not int or magic != MAGIC_NUMBER:
         raise RuntimeError("Invalid magic number; corrupt file?")
     protocol = header_loader(file, None)
-    if type(protocol) is not int or protocol != PROTOCOL:
+    if type(protocol) is not int or protocol != PROTOCOL_VERSION:
         shown = protocol if type(protocol) is int else type(protocol).__name__
         raise RuntimeError(f"Invalid protocol version: {shown}")
     machine = header_loader(file, None)

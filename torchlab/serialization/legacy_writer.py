@@ -13,18 +13,19 @@ import struct
 import sys
 from typing import Any
 
-MAGIC = 0x1950A86A20F9469CFC6C
-PROTOCOL = 1001
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+SHORT_SIZE, INT_SIZE, LONG_SIZE = 2, 4, 4
 
 
 def write(file: Any, data: bytes, storages: Any, pickle_module: Any, protocol: int) -> None:
     """Write the parts. data: the pickle of the object."""
     machine = {
-        "protocol_version": PROTOCOL,
+        "protocol_version": PROTOCOL_VERSION,
         "little_endian": sys.byteorder == "little",
-        "type_sizes": {"short": 2, "int": 4, "long": 4},
+        "type_sizes": {"short": SHORT_SIZE, "int": INT_SIZE, "long": LONG_SIZE},
     }
-    for part in (MAGIC, PROTOCOL, machine):
+    for part in (MAGIC_NUMBER, PROTOCOL_VERSION, machine):
         file.write(pickle_module.dumps(part, protocol=protocol))
     file.write(data)
     found = sorted(storages.found.values(), key=lambda s: s.key)

@@ -23,7 +23,15 @@ from torchlab._core.storages import StorageBase, TypedStorage, UntypedStorage
 OURS, THEIRS = "torchlab", "torch"
 _VISION = "vision"  # `torchlab.vision` is the library `torchvision` on disk
 
-_KEEP = ("nn.parameter", "nn.functional", "nn.parallel", "nn.attention", "nn.init", "nn.utils", "nn.modules")
+_KEEP = (
+    "nn.parameter",
+    "nn.functional",
+    "nn.parallel",
+    "nn.attention",
+    "nn.init",
+    "nn.utils",
+    "nn.modules",
+)
 _SCHEDULERS = "optim.lr_scheduler"
 # Files that torchvision has not; their names are public in the package above.
 _OWN_FILES = ("vision.ops.regions", "vision.datasets.emnist", "vision.datasets.qmnist")
@@ -92,10 +100,14 @@ def on_disk(obj: Any, name: str | None = None) -> tuple[str, str] | None:
         face = sys.modules[OURS]
         return (THEIRS, name) if face.__dict__.get(name) is obj else None
     if rest.partition(".")[0] == _VISION:
-        # A private file's names are public in the package above, in torchvision too.
+        # A private file's names are public in the package above, in torchvision too; or torchvision
+        # has the private file.
         if rest in _OWN_FILES:
             rest = rest.rpartition(".")[0]
-        return THEIRS + rest.partition("._")[0], name
+        above = rest.partition("._")[0]
+        if hasattr(sys.modules.get(f"{OURS}.{above}"), name.partition(".")[0]):
+            rest = above
+        return THEIRS + rest, name
     rest = _renamed(rest, name)
     return (f"{THEIRS}.{rest}" if rest else THEIRS), name
 

@@ -20,6 +20,7 @@ from torchlab._core import device as devices
 from torchlab._core import dtype as dt
 from torchlab._core import layout as shapes
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.wrappers import make_wrapper_subclass
 from torchlab._core.formats import layout as Layout
 from torchlab._core.formats import named
 from torchlab._core.generator import Generator
@@ -197,12 +198,14 @@ def rebuild_parameter_with_state(
 def rebuild_from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or with attributes. `func` makes the plain tensor."""
     # By identity: `==` of what a file brings may be a tensor's.
-    if not any(func is f for f in PLAIN):
+    if func is not rebuild_wrapper_subclass and not any(func is f for f in PLAIN):
         raise RuntimeError("tensor in file: its maker is none of the functions that make tensors")
     if not isinstance(type, _Type) or not issubclass(type, Tensor):
         raise TypeError("tensor in file: its class is no subclass of torch.Tensor")
+    if func is rebuild_wrapper_subclass and args[:1] != (type,):
+        raise TypeError("tensor in file: a wrapper of two classes")
     t = func(*args)
-    if type is not Tensor:
+    if _type(t) is not type:
         t = t.as_subclass(type)
     if state is None:
         return t
@@ -213,7 +216,24 @@ def rebuild_from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
     return set_state(t, state)
 
 
-_Type = type
+_Type = _type = type
+
+
+def rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any,
+    requires_grad: Any,
+) -> Any:  # fmt: skip
+    """A tensor whose class keeps the data in its attributes, which are set afterwards."""
+    if not isinstance(cls, _Type) or not issubclass(cls, Tensor):
+        raise TypeError("tensor in file: its class is no subclass of torch.Tensor")
+    if not isinstance(dtype, dt.dtype) or not isinstance(device, devices.device):
+        raise TypeError("tensor in file: expected a dtype and a device")
+    size, stride = _whole(size, "size"), _whole(stride, "stride")
+    (offset,) = _whole((storage_offset,), "storage_offset")
+    wants = _flag(requires_grad, "requires_grad")
+    return make_wrapper_subclass(
+        cls, size, stride, offset, dtype=dtype, layout=layout, device=device, requires_grad=wants
+    )
 
 
 def set_state(t: Any, state: Any) -> Any:
@@ -395,6 +415,7 @@ for _function, _name in (
     (rebuild_on_device, "_rebuild_device_tensor_from_cpu_tensor"),
 ):
     enter(_function, "torch._utils", _name)
+enter(rebuild_wrapper_subclass, "torch._utils", "_rebuild_wrapper_subclass")
 enter(rebuild_from_type, "torch._tensor", "_rebuild_from_type_v2")
 enter(get_layout, "torch.serialization", "_get_layout")
 for _scheme in SCHEMES:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 from torchlab._core import dtype as dt
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.ops._quantized import PER_CHANNEL
 from torchlab._core.tape import AccumulateGrad, edge_of, geometry, storage_of
@@ -23,6 +24,7 @@ from torchlab.serialization.rebuild import (
     rebuild_sparse,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
+    rebuild_wrapper_subclass,
 )
 
 _new = object.__new__
@@ -82,6 +84,9 @@ def _plain(t: Any, storage: Any) -> tuple[Any, tuple[Any, ...]]:
     wants = edge_of(t) is not None
     if t._k.device.type == "meta":
         return rebuild_meta_tensor, (t._k.dtype, tuple(t.shape), strides_of(t), wants)
+    if type(t._a) is MetaArray:  # its class keeps the data in attributes
+        facts = (t._k.dtype, tuple(t.shape), strides_of(t), geometry(t)[2])
+        return rebuild_wrapper_subclass, (type(t), *facts, t.layout, t._k.device, wants)
     shape, strides, offset = _geometry(t)
     place: tuple[Any, ...] = (
         storage(t),

@@ -134,6 +134,12 @@ def _from_type(func: Any, type: Any, args: Any, state: Any) -> Any:
     return rebuild.rebuild_from_type(func, type, args, state)
 
 
+def _wrapper(cls: Any, *facts: Any) -> Any:
+    if not is_added(cls):
+        raise UnpicklingError("a tensor of a class that is not allowed")
+    return rebuild.rebuild_wrapper_subclass(cls, *facts)
+
+
 _GUARDS: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (OrderedDict, _ordered_dict),
     (Counter, _counter),
@@ -146,6 +152,7 @@ _GUARDS: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (Tensor, _dtype_of_tensor),
     (Parameter, _parameter),
     (rebuild.rebuild_from_type, _from_type),
+    (rebuild.rebuild_wrapper_subclass, _wrapper),
     (rebuild.get_layout, rebuild.get_layout),
     *((f, f) for f in rebuild.PLAIN),
 )
@@ -169,6 +176,7 @@ def _defaults() -> dict[str, Any]:
         "torch.storage.TypedStorage": storages.TypedStorage,
         "torch.serialization._get_layout": rebuild.get_layout,
         "torch._tensor._rebuild_from_type_v2": rebuild.rebuild_from_type,
+        "torch._utils._rebuild_wrapper_subclass": rebuild.rebuild_wrapper_subclass,
     }
     for scheme in rebuild.SCHEMES:
         found[str(scheme)] = scheme

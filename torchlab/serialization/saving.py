@@ -19,6 +19,7 @@ from torchlab.serialization.atomic import replacing
 from torchlab.serialization.pickler import Storages, dump
 from torchlab.serialization.zip_writer import ALIGNMENT, ZipWriter
 
+DEFAULT_PROTOCOL = 2
 FORMAT_VERSION = b"3\n"
 _NAME = "archive"
 
@@ -27,7 +28,7 @@ def save(
     obj: object,
     f: str | os.PathLike[str] | IO[bytes],
     pickle_module: Any = pickle,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:

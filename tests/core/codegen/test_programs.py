@@ -201,6 +201,19 @@ def test_library_calls_stand_between_kernels_and_views_reach_them(language: str)
     assert reasons["product", "positive"] == "'product' is a library call"
 
 
+def test_library_calls_whose_results_are_not_row_major(language: str) -> None:
+    b = Builder("strided")
+    x = b.input("x", (2, 3, 4), "float32")
+    moved = b.extern("moved", np.negative, [x], (2, 3, 4), "float32", stride=(12, 1, 3))
+    twice = b.pointwise("y", "self * 2", self=moved)
+    program = b.finish([moved, twice])
+    a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    got, doubled = compile_program(program, language=language).run(a)
+    assert [s // 4 for s in got.strides] == [12, 1, 3]
+    np.testing.assert_array_equal(got, -a)
+    np.testing.assert_array_equal(doubled, -2 * a)
+
+
 def test_library_calls_on_nothing(language: str) -> None:
     b = Builder("empty")
     x = b.input("x", (0, 4), "float32")

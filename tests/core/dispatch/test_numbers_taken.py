@@ -65,7 +65,8 @@ class TestOtherNumbers:
             ("transpose", lambda: x.transpose(0, wrong)), ("unbind", lambda: x.unbind(wrong)),
         ]
         for name, call in calls:
-            with pytest.raises(TypeError, match=rf"{name}\(\): argument 'dim[01]?' .*must be int, not"):
+            said = rf"{name}\(\): argument 'dim[01]?' .*must be int, not"
+            with pytest.raises(TypeError, match=said):
                 call()
 
     @pytest.mark.parametrize(
@@ -99,9 +100,11 @@ class TestOtherNumbers:
     def test_no_floats(self, wrong):
         x = tl.ones(2)
         for call, kind in (
-            (lambda: tl.add(x, x, alpha=wrong), "Number"), (lambda: tl.dropout(x, wrong, False), "float"),
+            (lambda: tl.add(x, x, alpha=wrong), "Number"),
+            (lambda: tl.dropout(x, wrong, False), "float"),
             (lambda: tl.nn.functional.leaky_relu(x, wrong), "Number"),
-            (lambda: tl.isclose(x, x, wrong), "float"), (lambda: x.clone().normal_(0, wrong), "float"),
+            (lambda: tl.isclose(x, x, wrong), "float"),
+            (lambda: x.clone().normal_(0, wrong), "float"),
         ):
             with pytest.raises(TypeError, match=f"must be {kind}, not"):
                 call()

@@ -226,6 +226,11 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "_log_softmax_backward": [(G, F(low=-2.0, high=-0.1), 1)],
     "fill.Tensor": [(F(), F(()))],
     "_fill.Tensor": [(F(), F(()))],
+    "_convert_indices_from_coo_to_csr": [(I([0, 0, 2]), 4), (I([0, 0, 2]), 4, True)],
+    "_convert_indices_from_csr_to_coo": [
+        (I([0, 2, 2, 3]), I([1, 0, 2])),
+        (I([[0, 2, 3], [0, 1, 3]]), I([[1, 0, 2], [1, 1, 0]]), False, True),
+    ],
     "searchsorted.Tensor": [(F((4,)), F())],
     "bincount": [(I([1, 3, 3]), F((3,)), 5)],
     "cumprod": [(F(), 1)],

@@ -269,6 +269,16 @@ def test_errors_say_which_matrix_and_why() -> None:
     with pytest.raises(failed, match=r"^cholesky: The factorization could not.*" + minor):
         torchlab.cholesky(bad)
     assert linalg.cholesky_ex(pair).info.tolist() == [0, 2]
+    lost = good.clone()
+    lost[1, 0] = float("nan")
+    assert linalg.cholesky_ex(torchlab.stack([lost, good, bad])).info.tolist() == [2, 0, 2]
+    assert linalg.cholesky_ex(lost.mT, upper=True).info.item() == 2
+    with pytest.raises(failed, match=minor):
+        linalg.cholesky(lost)
+    assert linalg.eigh(lost, UPLO="U").eigenvalues.tolist() == [1, 1, 1]
+    assert linalg.eigvalsh(lost.mT).tolist() == [1, 1, 1]
+    with pytest.raises(failed, match="linalg.eigh"):
+        linalg.eigh(lost)
     with pytest.raises(failed, match="linalg.cholesky_ex"):
         linalg.cholesky_ex(pair, check_errors=True)
     zero = torchlab.zeros(3, 3)

@@ -72,6 +72,16 @@ def test_channels_last_stays_channels_last() -> None:
     assert y.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.parametrize("types", [("float16", "float32"), ("float32", "bfloat16")])
+def test_conv_takes_no_two_types(types: tuple[str, str]) -> None:
+    x, w = (torch.ones(1, 1, 3, 3, dtype=getattr(torch, t)) for t in types)
+    for f in (F.conv2d, F.conv_transpose2d):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            f(x, w)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        F.conv2d(x, w.to(x.dtype), torch.ones(1, dtype=w.dtype))
+
+
 def test_conv_errors() -> None:
     with pytest.raises(
         RuntimeError,
@@ -123,6 +133,9 @@ def test_adaptive_pools() -> None:
     assert F.adaptive_avg_pool2d(X, 1).item() == 5
     assert F.adaptive_avg_pool2d(X, (None, 1)).flatten().tolist() == [2, 5, 8]
     assert F.adaptive_max_pool2d(X, 2, return_indices=True)[1].flatten().tolist() == [4, 5, 7, 8]
+    last = torch.arange(160.0).reshape(2, 5, 4, 4).contiguous(memory_format=torch.channels_last)
+    pair = F.adaptive_max_pool2d(last, 2, return_indices=True)
+    assert [t.stride() for t in pair] == [(20, 1, 10, 5)] * 2
 
 
 def test_interpolation() -> None:

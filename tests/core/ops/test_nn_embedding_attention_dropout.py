@@ -8,6 +8,7 @@ import pytest
 
 import torchlab as torch
 import torchlab.nn.functional as F
+from torchlab.nn.attention import SDPBackend, sdpa_kernel
 
 
 def table() -> torch.Tensor:
@@ -89,6 +90,46 @@ def test_rows_that_may_look_nowhere_are_zero_and_pass_no_gradient() -> None:
     assert got[0, 1].tolist() == [0, 0]
     got.sum().backward()
     assert not q.grad.isnan().any().item()
+
+
+def _heads(batch: int = 2, length: int = 5, heads: int = 3, width: int = 4) -> torch.Tensor:
+    return torch.randn(batch, length, heads, width).transpose(1, 2)
+
+
+def test_attention_lies_in_memory_as_the_query_does() -> None:
+    q, k, v = _heads(), _heads(length=7), _heads(length=7)
+    out = F.scaled_dot_product_attention(q, k, v)
+    assert out.stride() == (60, 4, 12, 1) and out.transpose(1, 2).view(2, 5, 12).shape == (2, 5, 12)
+    with sdpa_kernel(SDPBackend.MATH):
+        plain = F.scaled_dot_product_attention(q, k, v)
+    assert plain.stride() == (60, 20, 4, 1) and torch.equal(out, plain)
+    assert torch.compile(F.scaled_dot_product_attention)(q, k, v).stride() == out.stride()
+    q, k, v = torch.randn(2, 5, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)  # of one projection
+    assert F.scaled_dot_product_attention(q, k, v).stride() == (40, 4, 8, 1)
+    one = torch.randn(2, 16, 96).reshape(2, 16, 1, 96).transpose(1, 2)[..., :32]
+    assert F.scaled_dot_product_attention(one, one, one).stride() == (512, 32, 32, 1)
+
+
+def test_attention_is_row_major_where_no_fused_kernel_goes() -> None:
+    q, k = _heads(), _heads(length=7)
+    assert F.scaled_dot_product_attention(q, k, _heads(2, 7, 3, 6)).stride() == (90, 30, 6, 1)
+    mask = torch.zeros(3, 5, 7)
+    assert F.scaled_dot_product_attention(q, k, k, mask).stride() == (60, 20, 4, 1)
+    assert F.scaled_dot_product_attention(q, k, k, mask[0]).stride() == (60, 4, 12, 1)
+    assert F.scaled_dot_product_attention(q, k[:, :1], k[:, :1]).stride() == (60, 20, 4, 1)
+    assert F.scaled_dot_product_attention(q[0], k[0], k[0]).stride() == (20, 4, 1)
+
+
+def test_gradients_of_attention_have_the_positions_before_the_heads() -> None:
+    q, k, v = (torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    out = F.scaled_dot_product_attention(q, k, v)
+    g = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    grads = torch.autograd.grad(out, (q, k, v), g)
+    assert {t.stride() for t in grads} == {(60, 4, 12, 1)}
+    with sdpa_kernel(SDPBackend.MATH):
+        plain = torch.autograd.grad(F.scaled_dot_product_attention(q, k, v), (q, k, v), g)
+    assert all(torch.allclose(a, b) for a, b in zip(grads, plain, strict=True))
+    assert torch.autograd.gradcheck(F.scaled_dot_product_attention, (q, k, v))
 
 
 def test_attention_errors() -> None:

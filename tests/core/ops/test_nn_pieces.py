@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,22 +83,46 @@ def test_renorm_shortens_the_named_rows() -> None:
 
 
 def test_grouped_products() -> None:
-    rows, many = tensor(5, 3), tensor(2, 3, 4)
-    ends = torch.tensor([2, 4])
+    rows, many = tensor(5, 4).float(), tensor(2, 4, 8).float()
+    ends = torch.tensor([2, 4], dtype=torch.int32)
     got = F.grouped_mm(rows, many, offs=ends).numpy()
     a, b = rows.numpy(), many.numpy()
-    expected = np.concatenate([a[:2] @ b[0], a[2:4] @ b[1], np.zeros((1, 4))])
-    np.testing.assert_allclose(got, expected)
-    columns = tensor(4, 5)
-    got = F.grouped_mm(many, columns, offs=torch.tensor([1, 5])).numpy()
+    expected = np.concatenate([a[:2] @ b[0], a[2:4] @ b[1], np.zeros((1, 8))])
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    np.testing.assert_allclose(torch._grouped_mm(rows, many, ends).numpy(), expected, rtol=1e-5)
+    columns = tensor(8, 4).float()
+    got = F.grouped_mm(many, columns, offs=torch.tensor([1, 4], dtype=torch.int32)).numpy()
     c = columns.numpy()
-    np.testing.assert_allclose(got, np.concatenate([b[0] @ c[:, :1], b[1] @ c[:, 1:]], 1))
-    left, right = tensor(2, 5), tensor(5, 3)
-    got = F.grouped_mm(left, right, offs=torch.tensor([2, 5])).numpy()
+    expected = np.concatenate([b[0] @ c[:, :1], b[1] @ c[:, 1:]], 1)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    left, right = tensor(2, 8).float(), tensor(8, 4).float()
+    got = F.grouped_mm(left, right, offs=torch.tensor([2, 8], dtype=torch.int32)).numpy()
     x, y = left.numpy(), right.numpy()
-    np.testing.assert_allclose(got, [x[:, :2] @ y[:2], x[:, 2:] @ y[2:]])
-    with pytest.raises(RuntimeError, match="offsets"):
-        F.grouped_mm(rows, many)
+    np.testing.assert_allclose(got, [x[:, :2] @ y[:2], x[:, 2:] @ y[2:]], rtol=1e-5)
+    assert F.grouped_mm(many.mT, many).shape == (2, 8, 8)
+
+
+def test_grouped_products_refuse() -> None:
+    rows, many = torch.ones(6, 8), torch.ones(2, 8, 16)
+    ends = torch.tensor([2, 6], dtype=torch.int32)
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (rows.double(), many, {"offs": ends}, "Expected mat_a to be Float32, .*, got Double"),
+        (rows, many.long(), {"offs": ends}, "Expected mat_b to be Float32, .*, got Long"),
+        (rows, many, {}, "Have to provide offsets if there is a 2d matrix"),
+        (many.mT, many, {"offs": ends}, "no offset if both matrices are 3d"),
+        (many.mT[:1], many, {}, "batched dimension has to match"),
+        (rows[:, :4], many, {"offs": ends}, "contraction dimension of mat_a and mat_b must match"),
+        (rows, torch.ones(2, 8, 15), {"offs": ends}, "strides should be multiple of 16 bytes"),
+        (torch.ones(6, 16)[:, ::2], many, {"offs": ends}, "Invalid strides/sizes, got .16, 2. for"),
+        (rows, many, {"offs": ends.long()}, "Offsets have to be int32"),
+        (rows, many, {"offs": ends[None]}, "offs has to be 1D"),
+        (rows, many, {"offs": ends[:1]}, "matrix batch sizes have to match"),
+        (rows, many, {"offs": ends, "bias": rows}, "Bias not supported yet"),
+        (rows, many, {"offs": ends, "out_dtype": torch.half}, "must match `mat_a` dtype"),
+    ]
+    for a, b, kwargs, message in cases:
+        with pytest.raises(RuntimeError, match=message):
+            F.grouped_mm(a, b, **kwargs)
 
 
 def test_bilinear_forms() -> None:

@@ -120,6 +120,14 @@ def test_normal_distribution() -> None:
     _close(special.entr(_double(0.0, 1.0, 2.0, -1.0)), 0.0, 0.0, -2 * math.log(2), -INF)
 
 
+def test_erfinv_rounds_float32_as_pytorch_does() -> None:
+    x = torchlab.tensor([-0.007486820220947266, -0.8230451345443726, 0.7928894758224487, 1.0, -0.0])
+    expected = [-0.006635119207203388, -0.954728901386261, 0.8920510411262512, INF, 0.0]
+    assert x.erfinv().tolist() == expected and x.clone().erfinv_().tolist() == expected
+    out = torchlab.empty(5)
+    assert torchlab.erfinv(x, out=out).tolist() == expected and math.copysign(1, out[4].item()) < 0
+
+
 def test_gamma_family() -> None:
     special = torchlab.special
     euler = 0.5772156649015329

@@ -325,7 +325,7 @@ class _Lowering:
 
     def extern(self, step: ExternStep) -> None:
         loads = {str(i): self.value(v, step.name) for i, v in enumerate(step.inputs)}
-        stride = contiguous(step.shape)
+        stride = contiguous(step.shape) if step.stride is None else step.stride
         self.define(step.name, step.shape, stride, step.dtype)
         self.nodes.append(
             ExternKernel(

@@ -64,12 +64,14 @@ class ViewStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ExternStep(Step):
-    """`function(*arrays) -> array`, run by Python between the kernels; the result is row-major."""
+    """`function(*arrays) -> array`, run by Python between the kernels. `stride`: layout of the
+    result (None: row-major); it must be dense."""
 
     function: Callable[..., Any]
     inputs: tuple[str, ...]
     shape: Shape
     dtype: str
+    stride: Shape | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ class Builder:
         shape: Iterable[int],
         dtype: str,
         origin: tuple[str, ...] = (),
+        stride: Shape | None = None,
     ) -> str:
         """See ExternStep."""
         return self.add(
@@ -187,6 +190,7 @@ class Builder:
                 shape=tuple(shape),
                 dtype=dtype,
                 origin=origin,
+                stride=stride,
             )
         )
 

@@ -38,8 +38,12 @@ def strided(a: np.ndarray, shape: Shape, stride: Shape, offset: int) -> np.ndarr
     return view
 
 
-def array(value: Any, shape: Shape, dtype: Any) -> np.ndarray:
-    """`value` as a row-major array of this shape and type; it is copied only where needed."""
+def array(value: Any, shape: Shape, dtype: Any, order: Any = None) -> np.ndarray:
+    """`value` as an array of this shape and type, without gaps: its dims lie in memory in this
+    order, slowest first (None: row-major). It is copied only where needed."""
+    if order is not None:
+        moved = np.broadcast_to(np.asarray(value), shape).transpose(order)
+        return array(moved, moved.shape, dtype).transpose(np.argsort(order))
     value, dtype = np.asarray(value), np.dtype(dtype)
     if value.dtype != dtype:
         if value.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:

@@ -131,9 +131,13 @@ def wrapper_source(
                     made.add(access.buffer)
             arguments = ", ".join(seen(a) for a in task.loads.values())
             what = re.sub(r"\W", " ", getattr(task.function, "__name__", "call"))  # type: ignore[attr-defined]
+            order = ""
+            if buffer.stride != contiguous(buffer.shape):
+                dims = sorted(range(len(buffer.shape)), key=lambda d: (-buffer.stride[d], d))
+                order = f", {tuple(dims)}"
             lines.append(
                 f"    {names[task.name]} = array(call_{n}({arguments}), {buffer.shape},"
-                f" {buffer.dtype})  # {what}"
+                f" {buffer.dtype}{order})  # {what}"
             )
             made.add(task.name)
         dead = [names[x] for x in memory.dying(n) if x in made]

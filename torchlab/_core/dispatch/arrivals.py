@@ -195,16 +195,10 @@ def text_of(op: Any, form: str, which: str | None = None) -> str:
 
 def _functional(op: Any, overload: OpOverload) -> Any:
     def run(args: Any, kwargs: Any) -> Any:
-        full = _filled(op, bind(overload.parsed, args, kwargs))
+        full = overload.bound(args, kwargs)
         return modes.slow(op, full) if modes.SLOW else op.core(*full)
 
     return run
-
-
-def _filled(op: Any, full: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The declaration may have more arguments than PyTorch's overload."""
-    rest = op.schema.arguments[len(full) :]
-    return (*full, *(a.default for a in rest)) if rest else full
 
 
 def _inplace(op: Any, overload: OpOverload) -> Any:

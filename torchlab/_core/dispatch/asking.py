@@ -26,7 +26,7 @@ _SILENT = frozenset(
         "_make_subclass", "_make_wrapper_subclass", "__iter__",
     )
 )  # fmt: skip
-_PRIVATE = frozenset(("_version", "_base", "_is_view"))
+_PRIVATE = frozenset(("_version", "_base", "_is_view", "_cdata"))
 _ROOT = __name__.partition(".")[0]
 
 

@@ -695,7 +695,7 @@ def any_edge(edges: Any) -> bool:
 _HALF = frozenset((dt.float16, dt.bfloat16))
 
 
-_ONE_DTYPE = frozenset("mm bmm mv dot vdot addmm addmv addbmm baddbmm".split())
+_ONE_DTYPE = frozenset("mm bmm mv dot vdot addmm addmv addbmm baddbmm convolution".split())
 
 
 def execute(op: Any, args: tuple[Any, ...]) -> Any:

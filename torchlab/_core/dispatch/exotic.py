@@ -98,10 +98,15 @@ class Exotic(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """PyTorch's protocol: here only the sign for `modes.overriding` not to pass this class."""
+        kwargs = kwargs or {}
+        if hasattr(func, "bound"):  # an OpOverload: its call would ask here again
+            if func.op is None or func.form != "functional":
+                return func.run(args, kwargs)
+            return call(func.op, func.bound(args, kwargs))
         op = getattr(func, "op", None)
         if op is not None and not kwargs:
             return call(op, args)
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def find(args: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from torchlab._core.dispatch import modes, schema
 from torchlab._core.dispatch.op import Op
 from torchlab._core.dispatch.tags import tags_of
+from torchlab._core.formats import strided
 from torchlab._core.tape import TLS
 from torchlab._core.tensor import Tensor
 
@@ -146,6 +147,12 @@ class OpOverload:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return ask(self, args, kwargs)
 
+    def bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
+        """All arguments by position, as the declaration takes them: it may have more of them than
+        PyTorch's overload."""
+        full = bind(self.parsed, args, kwargs)
+        return (*full, *(a.default for a in self.schema.arguments[len(full) :]))
+
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """The result by other operators; NotImplemented if it is none of them."""
         if self.op is None or self.op.family != "composite" or self.form != "functional":
@@ -183,10 +190,23 @@ def find(namespace: str, name: str, overload: str) -> OpOverload:
     return getattr(finder[0](namespace, name), overload)
 
 
+# What a declaration leaves out of PyTorch's arguments, with the values that ask for nothing.
+_LEFT_OUT: dict[str, dict[str, tuple[Any, ...]]] = {
+    "_to_copy": {
+        "layout": (None, strided),
+        "pin_memory": (None, False),
+        "non_blocking": (None, False, True),
+    },
+}
+
+
 def bind(parsed: schema.Schema, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """All arguments by position, defaults filled in. TypeError as PyTorch's where one is missing,
     unknown or given twice."""
     named = dict(kwargs)
+    for name, neutral in _LEFT_OUT.get(parsed.name, {}).items() if named else ():
+        if named.get(name) in neutral:
+            named.pop(name, None)
     where = f"{parsed.namespace}::{parsed.name}()"
     full: list[Any] = []
     rest = iter(args)

@@ -15,8 +15,9 @@ name that was imported long ago asks, too.
 Operators see by themselves that an argument is no plain tensor: their generated calls have to look
 at the type anyway. Functions that are written in Python look at their first argument at most. So
 these get their asking body, for good, when the program makes the first class of tensors that
-overrides `__torch_function__`. (A class that is no tensor's shows only by its instances. As long as
-there is no other, it is asked where an operator, or a function in its first argument, meets one.)
+overrides `__torch_function__`, or the first proxy of `torch.fx` outside of a trace. (A class that
+is no tensor's shows only by its instances. As long as there is no other, it is asked where an
+operator, or a function in its first argument, meets one.)
 
 Source: https://docs.pytorch.org/docs/2.13/notes/extending.html#extending-torch-python-api
 """
@@ -214,7 +215,7 @@ def mode_off() -> None:
 
 
 def class_made() -> None:
-    """The program has made a class of tensors that overrides `__torch_function__`."""
+    """The program has made a class of tensors that overrides `__torch_function__`, or the like."""
     if not _state.classes:
         with _lock:
             _state.classes = True

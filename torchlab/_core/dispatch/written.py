@@ -11,8 +11,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-AS_WRITTEN, IN_FULL, BY_NAME = 0, 1, 2
-"""What a call is handed on as; by name: even the required arguments."""
+AS_WRITTEN, IN_FULL, BY_NAME, EQUATION = 0, 1, 2, 3
+"""What a call is handed on as; by name: even the required arguments; equation: einsum's."""
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The labels of einsum's dimensions; as a number, a label is its place."""
 
 BUILTIN_NN = {
     n: n
@@ -35,12 +38,12 @@ CALLED_AS_WRITTEN = frozenset(BUILTIN_NN) | frozenset(
 
 PYTHON_FUNCTIONS = frozenset("""
     atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod
-    cdist chain_matmul einsum lu norm meshgrid split stft istft tensordot unique
-    unique_consecutive unravel_index
+    cdist chain_matmul einsum lu norm meshgrid split stft tensordot unique unique_consecutive
+    unravel_index
     """.split())  # fmt: skip
 """Functions that PyTorch writes in Python, in `torch.functional`."""
 
-_PYTHON = PYTHON_FUNCTIONS - {"chain_matmul", "istft"} | {"lobpcg", "pca_lowrank", "svd_lowrank"}
+_PYTHON = PYTHON_FUNCTIONS - {"chain_matmul"} | {"lobpcg", "pca_lowrank", "svd_lowrank"}
 _METHODS = frozenset(
     """
     __array__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __floordiv__ __format__ __len__
@@ -57,8 +60,38 @@ def layout(space: str, name: str) -> int:
     if space == "nn.functional":
         return AS_WRITTEN if name in CALLED_AS_WRITTEN else IN_FULL
     if space == "torch":
+        if name == "einsum":
+            return EQUATION
         return IN_FULL if name in _PYTHON else AS_WRITTEN
     return IN_FULL if space == "Tensor" and name in _METHODS else AS_WRITTEN
+
+
+def with_equation(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of `einsum` as its equation and the operands: `(x, [0, 1], y, [1, 2])`, or
+    `("AB,BC", [x, y])`, is `("AB,BC", x, y)`."""
+    if isinstance(args[0], str):
+        several = len(args) == 2 and isinstance(args[1], (list, tuple))
+        return (args[0], *args[1]) if several else args
+    n = len(args) // 2
+    equation = ",".join(_labels(x) for x in args[1 : 2 * n : 2])
+    if len(args) % 2:
+        equation += f"->{_labels(args[-1])}"
+    return (equation, *args[: 2 * n : 2])
+
+
+def _labels(numbers: Any) -> str:
+    parts = []
+    for x in numbers:
+        if x is ...:
+            parts.append("...")
+        elif 0 <= x < len(LETTERS):
+            parts.append(LETTERS[x])
+        else:
+            raise ValueError(
+                "einsum(): subscripts in sublist format must be within the range [0, 52), but got "
+                f"{x}"
+            )
+    return "".join(parts)
 
 
 class Layout:
@@ -83,6 +116,8 @@ class Layout:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(args, kwargs) of a call as it is handed on; a call that does not fit stays as it is."""
+        if self.how == EQUATION:
+            return (args if len(args) < 2 else with_equation(args)), kwargs
         if len(args) == self.required and kwargs.keys() <= self.named.keys():
             return args, {**self.named, **kwargs}
         try:
@@ -106,6 +141,6 @@ class Layout:
 
 
 __all__ = [
-    "AS_WRITTEN", "BUILTIN_NN", "BY_NAME", "CALLED_AS_WRITTEN", "IN_FULL", "Layout",
-    "PYTHON_FUNCTIONS", "layout",
+    "AS_WRITTEN", "BUILTIN_NN", "BY_NAME", "CALLED_AS_WRITTEN", "EQUATION", "IN_FULL", "LETTERS",
+    "Layout", "PYTHON_FUNCTIONS", "layout", "with_equation",
 ]  # fmt: skip

@@ -19,4 +19,24 @@ def need(kinds: str, kernel: str, a: Any) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
 
 
-__all__ = ["FLOATS", "NUMBERS", "ORDERED", "REAL", "need"]
+def need_fitting(x: Any, *parameters: Any) -> None:
+    """Refuse parameters of a normalization that are of another type than its input, as PyTorch does
+    on the CPU. Inputs of 16 bits may have float32 ones."""
+    kind = x._k
+    for p in parameters:
+        if p is None or p._k is kind or p._k.dtype is kind.dtype:
+            continue
+        own = kind.dtype
+        if p._k.dtype is not dt.float32:
+            raise RuntimeError(
+                "mixed dtype (CPU): expect parameter to have scalar type of Float, not"
+                f" {p._k.dtype.scalar_name}, where the input is of {own.scalar_name}"
+            )
+        if own.itemsize > 2:
+            raise RuntimeError(
+                f"mixed dtype (CPU): all inputs must share same datatype, not {own.scalar_name} and"
+                " Float"
+            )
+
+
+__all__ = ["FLOATS", "NUMBERS", "ORDERED", "REAL", "need", "need_fitting"]

@@ -13,7 +13,9 @@ import numpy as np
 
 
 def window_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, int):  # a symbolic one stays one
+        return (value,) * n
+    if isinstance(value, np.integer):
         return (int(value),) * n
     r = tuple(int(v) for v in value)
     if len(r) == 1:

@@ -11,6 +11,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.ops._spread import spread
 from torchlab._core.settings import warn_user
+from torchlab._core.tensor import Tensor
 
 
 def _base(xp: Any, size: Any, corners: bool, dtype: Any) -> Any:
@@ -64,6 +65,7 @@ def affine_grid_generator_backward(xp: Any, g: Any, size: Any, align_corners: bo
 def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
     """The grid of an affine map, for `grid_sample`: theta (N, 2, 3) or (N, 3, 4), size (N, C, …)
     of the result → (N, …, 2) or (N, …, 3)."""
+    size = [n.item() if isinstance(n, Tensor) else n for n in size]
     if align_corners is None:
         warn_user(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since"

@@ -17,6 +17,7 @@ from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
 from torchlab._core.ops._kinds import FLOATS, need
+from torchlab._core.ops._places import elements
 from torchlab._core.ops.kernels import np, row_dot, row_sum
 
 _masks: dict[tuple[int, int], Any] = {}
@@ -32,10 +33,46 @@ def causal_mask(rows: int, columns: int) -> Any:
     return found
 
 
+def _fused(q: Any, k: Any, v: Any, mask: Any = None) -> bool:
+    """Whether PyTorch's fused kernel takes these arrays, by their layout. Its results lie in memory
+    in an order of their own, so that `view` works on them; those of the plain formula are
+    row-major, as are the few of masks that want a gradient, which it does not take either."""
+    size = q.itemsize
+    return (
+        q.ndim == 4
+        and q.shape[:2] == k.shape[:2] == v.shape[:2]
+        and q.shape[3] == v.shape[3]
+        and q.strides[3] == k.strides[3] == v.strides[3] == size
+        and (mask is None or mask.ndim in (2, 4))
+        and q.size > 0
+        and k.size > 0
+        and fused_allowed()
+    )
+
+
+def _output_strides(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    """The strides of the result (elements): those of the query; None if row-major."""
+    if q.flags.c_contiguous or not _fused(q, k, v, mask):
+        return None
+    return layout.empty_like_strides(q.shape, elements(q))
+
+
+def _empty(xp: Any, shape: Any, strides: Any, dtype: Any) -> Any:
+    """A new array with these strides (elements), which leave no gaps."""
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    flat = xp.empty([shape[d] for d in order], dtype)
+    out = flat.transpose([order.index(d) for d in range(len(shape))])
+    if elements(out) != strides:  # dims of size 1
+        steps = tuple(x * dtype.itemsize for x in strides)
+        out = xp.lib.stride_tricks.as_strided(flat, shape, steps)
+    return out
+
+
 def _meta(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
     lead = layout.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+    strides = _output_strides(q, k, v, mask)
     return (
-        MetaArray((*lead, q.shape[-2], v.shape[-1]), q.dtype),
+        MetaArray((*lead, q.shape[-2], v.shape[-1]), q.dtype, strides),
         MetaArray((*lead, q.shape[-2], k.shape[-2]), q.dtype),
     )
 
@@ -50,7 +87,13 @@ def _decomposed(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
         mask = aten.to(wrap(causal_mask(*scores._a.shape[-2:])), q._k.device)
         scores = aten.masked_fill(scores, mask, -math.inf)
     p = aten._safe_softmax(scores, -1)
-    return aten.matmul(p, v), p
+    out = aten.matmul(p, v)
+    strides = _output_strides(q._a, k._a, v._a, None if mask is None else mask._a)
+    if strides is not None:
+        order = layout.dim_order(out._a.shape, strides)
+        back = [order.index(d) for d in range(4)]
+        out = aten.permute(aten.contiguous(aten.permute(out, order)), back)
+    return out, p
 
 
 @op(
@@ -93,7 +136,9 @@ def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale
         if mask is not None:
             total = xp.where(total == 0, s.dtype.type(1), total)
         s /= total
-    return xp.matmul(s, v), s
+    strides = _output_strides(q, k, v, mask)
+    out = None if strides is None else _empty(xp, q.shape, strides, s.dtype)
+    return xp.matmul(s, v, out=out), s
 
 
 @vjp_helper
@@ -130,21 +175,37 @@ def attention_backward(
     )
 
 
+def _gradient_strides(q: Any, k: Any, v: Any, of: Any) -> Any:
+    """The strides of a gradient (elements): the positions' dim before the heads', which is how most
+    models come to have heads, so that taking them back copies nothing; None if row-major."""
+    if not _fused(q, k, v):
+        return None
+    _, heads, n, width = of.shape
+    return (heads * n * width, width, heads * width, 1)
+
+
 @op(
     "_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor "
     "probabilities, float scale) -> "
     "(Tensor, Tensor, Tensor)",
     public=False,
-    meta=lambda g, q, k, v, p, s: tuple(MetaArray(t.shape, t.dtype) for t in (q, k, v)),
+    meta=lambda g, q, k, v, p, s: tuple(
+        MetaArray(t.shape, t.dtype, _gradient_strides(q, k, v, t)) for t in (q, k, v)
+    ),
 )
 def _attention_backward(xp: Any, g: Any, q: Any, k: Any, v: Any, p: Any, scale: float) -> Any:
     """The three gradients from the saved probabilities."""
-    gv = xp.matmul(xp.swapaxes(p, -1, -2), g)
+    oq, ok, ov = (
+        None if strides is None else _empty(xp, t.shape, strides, t.dtype)
+        for t in (q, k, v)
+        for strides in (_gradient_strides(q, k, v, t),)
+    )
+    gv = xp.matmul(xp.swapaxes(p, -1, -2), g, out=ov)
     gs = xp.matmul(g, xp.swapaxes(v, -1, -2))
     gs -= row_dot(xp, gs, p)
     gs *= p
     gs *= gs.dtype.type(scale)
-    return xp.matmul(gs, k), xp.matmul(xp.swapaxes(gs, -1, -2), q), gv
+    return xp.matmul(gs, k, out=oq), xp.matmul(xp.swapaxes(gs, -1, -2), q, out=ok), gv
 
 
 def _check(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:

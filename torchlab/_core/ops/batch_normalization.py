@@ -15,7 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, face, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops._kinds import FLOATS, need
+from torchlab._core.ops._kinds import FLOATS, need, need_fitting
 from torchlab._core.ops.kernels import channel_grads_meta, moments, per_channel
 
 
@@ -202,6 +202,7 @@ def batch_norm(
         input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     need(FLOATS, "batch_norm", input._a)
+    need_fitting(input, weight, bias, running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean must be defined in evaluation mode")

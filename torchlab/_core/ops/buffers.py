@@ -5,7 +5,6 @@ Source: https://docs.pytorch.org/docs/2.13/torch.html#creation-ops
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from torchlab._core import settings
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
 from torchlab._core.lazy import lazy
+from torchlab._core.memory.mapped import mapped_file
 from torchlab._core.ops._data import from_array
 from torchlab._core.ops._makers import maker
 from torchlab._core.ops._making import How, finish
@@ -108,20 +108,10 @@ def from_file(how: How, filename: Any, shared: bool | None = None, size: int | N
     if place is not devices.cpu:
         raise RuntimeError(f"from_file: a file can only be mapped on the CPU, not on {place}")
     needed = (size or 0) * kind.itemsize
-    path = os.fspath(filename)
-    if shared:
-        with open(path, "ab") as file:
-            if file.tell() < needed:
-                file.truncate(needed)
-    elif os.path.getsize(path) < needed:
-        raise RuntimeError(
-            f"from_file: file {path!r} has {os.path.getsize(path)} bytes, but {size} elements of"
-            f" {kind} need {needed}"
-        )
+    mapped = mapped_file(filename, bool(shared), needed)
     if not needed:
         return how.done(aten.empty((0,), dtype=kind))
-    mapped = np.memmap(path, np.uint8, "r+" if shared else "c", 0, (needed,))
-    return how.done(from_array(np.asarray(mapped).view(kind.np), "from_file"))
+    return how.done(from_array(mapped.view(kind.np), "from_file"))
 
 
 def _shares_buffer(obj: Any) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 from torchlab._core import layout
 from torchlab._core.dispatch.op import composite, face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dispatch.written import LETTERS, with_equation
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DOTS = 0x3B1  # α: the first label of an ellipsis
 
 
@@ -30,37 +30,13 @@ def einsum(*args: Any) -> Any:
             "einsum(): must specify the equation string and at least one operand, or at least one "
             "operand and its subscripts list"
         )
-    if isinstance(args[0], str):
-        equation, operands = args[0], args[1:]
-        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-            operands = tuple(operands[0])
-        named, output = _parse(equation, operands)
-    else:
-        operands = args[:-1:2] if len(args) % 2 else args[::2]
-        lists = args[1 : 2 * len(operands) : 2]
-        written = [_from_numbers(x) for x in lists]
-        goal = _from_numbers(args[-1]) if len(args) % 2 else None
-        named, output = _expand(written, goal, operands)
+    equation, *operands = with_equation(args)
+    named, output = _parse(equation, operands)
     _check_sizes(named, operands)
-    return _contract_all(named, output, list(operands))
+    return _contract_all(named, output, operands)
 
 
 # ---- reading ------------------------------------------------------------------------------------
-
-
-def _from_numbers(labels: Any) -> str:
-    parts = []
-    for x in labels:
-        if x is ...:
-            parts.append("...")
-        elif 0 <= x < len(_LETTERS):
-            parts.append(_LETTERS[x])
-        else:
-            raise ValueError(
-                "einsum(): subscripts in sublist format must be within the range [0, 52), but got "
-                f"{x}"
-            )
-    return "".join(parts)
 
 
 def _parse(equation: str, operands: Any) -> tuple[list[str], str]:
@@ -80,7 +56,7 @@ def _check_labels(labels: str, where: str) -> None:
     for c in labels.replace("...", "", 1):
         if c == ".":
             raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
-        if c not in _LETTERS:
+        if c not in LETTERS:
             raise RuntimeError(
                 f"einsum(): invalid subscript '{c}' given for {where}, subscripts must be in "
                 "[a-zA-Z]"

@@ -10,12 +10,67 @@ from typing import Any
 
 from torchlab._core.dispatch.op import face
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.dtype import bfloat16, float16, float32, int32
+
+_TYPES = (float32, bfloat16, float16)
+
+
+def _accepted(name: str, x: Any) -> None:
+    if x.dtype not in _TYPES:
+        raise RuntimeError(
+            f"Expected {name} to be Float32, BFloat16 or Float16 matrix, got {x.dtype.scalar_name}"
+        )
+
+
+def _laid_out(x: Any) -> None:
+    """PyTorch's kernels want rows (or columns) in one piece, each at a multiple of 16 bytes."""
+    m, n = x.shape[-2:]
+    across, along = x.stride()[-2:]
+    if along == 1 and across >= max(1, n):
+        step = across
+    elif across == 1 and along >= max(1, m):
+        step = along
+    else:
+        raise RuntimeError(
+            f"Invalid strides/sizes, got {list(x.stride())} for strides and {list(x.shape)} for"
+            " sizes"
+        )
+    if step * x.element_size() % 16:
+        raise RuntimeError("strides should be multiple of 16 bytes")
+
+
+def _checked(mat_a: Any, mat_b: Any, offs: Any, bias: Any, out_dtype: Any) -> None:
+    _accepted("mat_a", mat_a)
+    _accepted("mat_b", mat_b)
+    a, b = mat_a.ndim, mat_b.ndim
+    if a not in (2, 3) or b not in (2, 3):
+        raise RuntimeError(f"grouped_mm: the matrices have to be 2-d or 3-d, got {a}-d and {b}-d")
+    _laid_out(mat_a)
+    _laid_out(mat_b)
+    if mat_a.shape[-1] != mat_b.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    if a == b == 3 and mat_a.shape[0] != mat_b.shape[0]:
+        raise RuntimeError("batched dimension has to match")
+    if (offs is None) != (a == b == 3):
+        raise RuntimeError(
+            "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d"
+        )
+    if offs is not None:
+        if offs.ndim != 1:
+            raise RuntimeError("offs has to be 1D")
+        if offs.dtype is not int32:
+            raise RuntimeError("Offsets have to be int32")
+        many = mat_a if a == 3 else mat_b if b == 3 else None
+        if many is not None and offs.shape[0] != many.shape[0]:
+            raise RuntimeError("matrix batch sizes have to match")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype != mat_a.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
 
 
 def _ends(offs: Any, total: int) -> list[int]:
     """The ends of the groups, checked."""
-    if offs is None:
-        raise RuntimeError("grouped_mm: Have to provide offsets if one of the matrices is 2-d")
     ends = [int(n) for n in offs.tolist()]
     if any(b < a for a, b in zip([0, *ends], ends)) or (ends and ends[-1] > total):
         raise RuntimeError(
@@ -39,17 +94,21 @@ def grouped_mm(
     (total, K), (G, K, N) → (total, N); (G, M, K), (K, total) → (M, total); (M, total), (total, N) →
     (G, M, N), summed over each group's part. What lies behind the last group is zero.
     """
+    return _grouped(mat_a, mat_b, offs, bias, out_dtype)
+
+
+@face("_grouped_mm", method=False)
+def _grouped_mm(
+    self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """The name that `torch.nn.functional.grouped_mm` has as an operator."""
+    return _grouped(self, mat2, offs, bias, out_dtype)
+
+
+def _grouped(mat_a: Any, mat_b: Any, offs: Any, bias: Any, out_dtype: Any) -> Any:
+    _checked(mat_a, mat_b, offs, bias, out_dtype)
     a, b = mat_a._a.ndim, mat_b._a.ndim
-    if a not in (2, 3) or b not in (2, 3):
-        raise RuntimeError(f"grouped_mm: the matrices have to be 2-d or 3-d, got {a}-d and {b}-d")
-    if mat_a._a.shape[-1] != mat_b._a.shape[-2]:
-        raise RuntimeError(
-            "grouped_mm: contraction dimension of mat_a and mat_b must match, got "
-            f"{list(mat_a._a.shape)} and {list(mat_b._a.shape)}"
-        )
     if a == b == 3:
-        if offs is not None:
-            raise RuntimeError("grouped_mm: offs are only for matrices of which one is 2-d")
         r = aten.bmm(mat_a, mat_b)
     elif a == b == 2:
         ends = _ends(offs, mat_a._a.shape[1])
@@ -59,11 +118,6 @@ def grouped_mm(
         flat, many, dim = (mat_a, mat_b, 0) if a == 2 else (mat_b, mat_a, 1)
         total = flat._a.shape[dim]
         ends = _ends(offs, total)
-        if len(ends) != many._a.shape[0]:
-            raise RuntimeError(
-                f"grouped_mm: offs has {len(ends)} groups, but there are {many._a.shape[0]} "
-                "matrices"
-            )
         pieces = [
             aten.mm(x, y) if a == 2 else aten.mm(y, x)
             for x, y in zip(_parts(flat, dim, ends), aten.unbind(many, 0), strict=True)
@@ -73,9 +127,7 @@ def grouped_mm(
             shape = (rest, mat_b._a.shape[-1]) if a == 2 else (mat_a._a.shape[-2], rest)
             pieces.append(aten.new_zeros(aten.detach(mat_a), shape))
         r = aten.cat(pieces, dim)
-    if bias is not None:
-        r = r + bias
-    return r if out_dtype is None else aten.to(r, out_dtype)
+    return r
 
 
 @face(

@@ -9,7 +9,9 @@ from typing import Any
 
 from torchlab._core import dtype as dt
 from torchlab._core import layout, sharing
+from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.op import face
+from torchlab._core.dispatch.registry import aten
 from torchlab._core.formats import contiguous_format
 from torchlab._core.tape import geometry, storage_of
 from torchlab._core.tensor import Tensor, strides_of
@@ -159,3 +161,25 @@ def result_type(
 def detach_(self: Any) -> Any:
     """Cut the tensor off its history in place, see `Tensor.detach_`."""
     return _needs_tensor(self, "detach_").detach_()
+
+
+@face("_assert_async", method=False)
+def _assert_async(
+    self: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
+    """RuntimeError with `assert_msg` where the tensor's one element is zero. A tensor without data
+    passes; in `vmap` each slice has one element."""
+    _needs_tensor(self, "_assert_async")
+    each = False
+    while self._level:
+        self, each = self.value, True
+    if isinstance(self._a, MetaArray):
+        return
+    if not (bool(aten.all(self)) if each else bool(self)):
+        raise RuntimeError(assert_msg)
+
+
+@face("_shape_as_tensor", method=False)
+def _shape_as_tensor(self: Any) -> Any:
+    """The shape as a tensor of int64."""
+    return aten.tensor(list(_needs_tensor(self, "_shape_as_tensor").shape), dtype=dt.int64)

@@ -58,6 +58,11 @@ def _factor(xp: Any, a: Any, upper: bool) -> tuple[Any, Any]:
         potrf = routine(lapack, "potrf", a.dtype)
         for i in each(batch):
             factor[i], infos[i] = potrf(factor[i], lower=not upper, clean=True, overwrite_a=True)
+        # LAPACK stops at a pivot that is NaN, OpenBLAS goes on.
+        lost = np.isnan(np.diagonal(factor, axis1=-2, axis2=-1))
+        if lost.any():
+            minors = (lost.argmax(-1) + 1).astype(np.int32)
+            infos = np.where((infos == 0) & lost.any(-1), minors, infos)
     return factor, infos
 
 

@@ -91,7 +91,11 @@ def _linalg_eigh(xp: Any, a: Any, uplo: str, compute_v: bool) -> Any:
     if not a.size:
         vectors = column_empty(xp, a.shape, a.dtype) if compute_v else xp.empty(0, a.dtype)
         return xp.empty(a.shape[:-1], _real(a.dtype)), vectors
-    finite = xp.isfinite(a).reshape(-1, a.shape[-1] ** 2).all(-1)
+    finite = xp.isfinite(a)
+    if not bool(finite.all()):  # only the triangle that is read matters
+        unread = xp.tri(a.shape[-1], k=-1, dtype=bool)
+        finite |= unread if uplo.upper() == "U" else unread.T
+        finite = finite.reshape(-1, a.shape[-1] ** 2).all(-1)
     if not bool(finite.all()):
         batch = f"(Batch element {int(finite.argmin())}): " if a.ndim > 2 else ""
         raise LinAlgError(f"linalg.eigh: {batch}{_ILL}, or holds values that are not finite.")

@@ -15,7 +15,7 @@ from torchlab._core.backends.meta import MetaArray
 from torchlab._core.dispatch.modes import grad_enabled
 from torchlab._core.dispatch.op import composite, op
 from torchlab._core.dispatch.registry import aten, vjp_helper
-from torchlab._core.ops._kinds import FLOATS, NUMBERS, need
+from torchlab._core.ops._kinds import FLOATS, NUMBERS, need, need_fitting
 from torchlab._core.ops.kernels import (
     as_format_of,
     channel_grads_meta,
@@ -213,6 +213,7 @@ def layer_norm(
     """(x − mean) / √(var + eps) · weight + bias over the last `len(normalized_shape)`
     dimensions."""
     need(FLOATS, "LayerNormKernelImpl", input._a)
+    need_fitting(input, weight, bias)
     return native_layer_norm.call(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -387,6 +388,7 @@ def group_norm(
             f"and num_groups={num_groups}"
         )
     need(FLOATS, "GroupNormKernelImpl", input._a)
+    need_fitting(input, weight, bias)
     for what, t in (("weight", weight), ("bias", bias)):
         if t is not None and t._a.shape != (c,):
             raise RuntimeError(

@@ -111,7 +111,7 @@ def _declare_adaptive_max(n: int) -> None:
             best = window.argmax(-1)
             indices[(..., *at)] = flat[box].reshape(-1)[best]
             values[(..., *at)] = xp.take_along_axis(window, best[..., None], -1)[..., 0]
-        return values, indices
+        return as_format_of(xp, values, x), as_format_of(xp, indices, x)
 
     op(
         f"_{name}(Tensor self, int[] output_size) -> (Tensor, Tensor)",

@@ -195,7 +195,7 @@ def _nbytes(self: Any) -> int:
 
 def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is not None:
-        return self.to(dtype)
+        return Tensor.type(self, dtype, non_blocking)  # type: ignore[attr-defined]
     if not isinstance(self, SparseCoo):
         raise RuntimeError("Unimplemented backend SparseCsrCPU")
     return f"torch.sparse.{self._k.dtype.scalar_name}Tensor"

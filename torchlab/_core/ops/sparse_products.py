@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from torchlab._core import dtype as dt
+from torchlab._core.dispatch.arrivals import virtual
 from torchlab._core.dispatch.compute import wrap
 from torchlab._core.dispatch.exotic import exotic, record
 from torchlab._core.dispatch.op import face
@@ -294,21 +295,47 @@ def bmm(self: Any, mat2: Any) -> Any:
 
 # ---- torch.sparse -------------------------------------------------------------------------------
 
-_REDUCE = {"sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin"}
+_REDUCE = {
+    "sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin", "max": "amax", "min": "amin"
+}  # fmt: skip
 
 
-with_dense = face("_sparse_mm", method=False, spaces=(), autocast="lower")(multiply)
+with_dense = face("_masked_mm", method=False, spaces=(), autocast="lower")(multiply)
 
 
 @public("mm")
 def sparse_mm(sparse: Any, dense: Any, reduce: str | None = None) -> Any:
     """sparse @ dense with gradients at the places of sparse operands. `reduce` ("sum", "mean",
     "amax", "amin"; sparse CSR) says how the products of a row are put together."""
-    if reduce is None:
-        if not isinstance(sparse, Sparse) and not isinstance(dense, Sparse):
-            return aten.mm(sparse, dense)
-        mixed = not isinstance(sparse, Sparse) or not isinstance(dense, Sparse)
-        return (with_dense.function if mixed else multiply)(sparse, dense, True)
+    if reduce is not None:
+        return _sparse_mm_reduce_impl(sparse, dense, reduce)[0]
+    if not isinstance(sparse, Sparse) and not isinstance(dense, Sparse):
+        return aten.mm(sparse, dense)
+    mixed = not isinstance(sparse, Sparse) or not isinstance(dense, Sparse)
+    return (with_dense.function if mixed else multiply)(sparse, dense, True)
+
+
+@virtual("_sparse_mm.default(Tensor sparse, Tensor dense) -> Tensor")
+def _sparse_mm(sparse: Any, dense: Any) -> Any:
+    return sparse_mm.function(sparse, dense)
+
+
+@virtual("_sparse_mm.reduce(Tensor sparse, Tensor dense, str reduce) -> Tensor")
+def _sparse_mm_reduce(sparse: Any, dense: Any, reduce: str) -> Any:
+    return sparse_mm.function(sparse, dense, reduce)
+
+
+@virtual("_sparse_sparse_matmul.default(Tensor self, Tensor other) -> Tensor")
+def _sparse_sparse_matmul(a: Any, b: Any) -> Any:
+    return multiply(a, b, True)
+
+
+@virtual(
+    "_sparse_mm_reduce_impl.default(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)"
+)
+def _sparse_mm_reduce_impl(sparse: Any, dense: Any, reduce: str) -> tuple[Any, Any]:
+    """The product, and which element of `sparse` it came from ("amax", "amin", to be
+    differentiated; their number for an empty row), else an empty tensor."""
     if not isinstance(sparse, SparseCompressed):
         key = sparse.backend if isinstance(sparse, Sparse) else "CPU"
         raise NotImplementedError(
@@ -319,8 +346,13 @@ def sparse_mm(sparse: Any, dense: Any, reduce: str | None = None) -> Any:
         raise RuntimeError(
             f"sparse_mm_reduce: expect self to be SparseCsr, got {NAMES[sparse._a.layout]}"
         )
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     if reduce not in _REDUCE:
-        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    reduce = _REDUCE[reduce]
     p = sparse._a
     if p.ndim != 2 or dense.ndim != 2 or p.shape[1] != dense._a.shape[0]:
         raise RuntimeError(
@@ -334,21 +366,37 @@ def sparse_mm(sparse: Any, dense: Any, reduce: str | None = None) -> Any:
         )
     rows = wrap(p.majors().astype(np.int64))
     terms = aten.unsqueeze(values_of(sparse), -1) * dense[wrap(p.plain._a.astype(np.int64))]
-    zeros = aten.zeros((p.shape[0], dense._a.shape[1]), dtype=dense.dtype)
-    return (
-        aten.index_reduce(zeros, 0, rows, terms, reduce, include_self=False)
-        if (reduce != "sum")
-        else aten.index_add(zeros, 0, rows, terms)
-    )
+    shape = (p.shape[0], dense._a.shape[1])
+    zeros = aten.zeros(shape, dtype=dense.dtype)
+    if reduce == "sum":
+        made = aten.index_add(zeros, 0, rows, terms)
+    else:
+        made = aten.index_reduce(zeros, 0, rows, terms, reduce, include_self=False)
+    if reduce not in ("amax", "amin") or made.grad_fn is None:
+        return made, wrap(np.empty(0, np.int64))
+    number = np.arange(len(rows._a), dtype=np.int64)[:, None]
+    origin = np.full(shape, len(number))
+    np.minimum.at(origin, rows._a, np.where(terms._a == made._a[rows._a], number, len(number)))
+    return made, wrap(origin)
 
 
 @public("addmm")
 def sparse_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
     """beta · input + alpha · (mat1 @ mat2), with gradients at mat1's places."""
+    return _sparse_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@virtual(
+    "_sparse_addmm.default(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
+    " -> Tensor"
+)
+def _sparse_addmm(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    if not isinstance(mat1, Sparse) and not isinstance(mat2, Sparse):
+        return aten.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
     return add_product.function(input, mat1, mat2, beta, alpha)
 
 
-@face("_sparse_addmm", method=False, spaces=(), autocast="lower")
+@face("_masked_addmm", method=False, spaces=(), autocast="lower")
 def add_product(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     """`sparse_addmm` in autocast's dtype."""
     return _add_product(input, multiply(mat1, mat2, True, "addmm"), beta, alpha)

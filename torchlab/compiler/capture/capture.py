@@ -21,9 +21,10 @@ Recipe = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]
 
 
 class State(threading.local):
-    """Per thread: how many captures are running."""
+    """Per thread: how many captures are running, and how many exports."""
 
     capturing = 0
+    exporting = 0
 
 
 STATE = State()

@@ -136,7 +136,7 @@ class _Lowering:
             scalars=scalars,
             dtype=type_name(v),
             shape=v.shape,
-            stride=v.stride if _dense(v) else None,
+            stride=_layout(v),
             origin=self.origin(node),
         )
         return self.builder.add(step)
@@ -242,7 +242,7 @@ class _Lowering:
 
         call.__name__ = op.name
         return self.builder.extern(
-            node.name, call, inputs, v.shape, type_name(v), self.origin(node)
+            node.name, call, inputs, v.shape, type_name(v), self.origin(node), _layout(v)
         )
 
     def arguments(self, args: dict[str, Any]) -> tuple[list[str], Callable[[Any], list[Any]]]:
@@ -291,7 +291,7 @@ class _Lowering:
 
             take.__name__ = f"{op.name}_{i}"
             self.names[node] = self.builder.extern(
-                node.name, take, [first], v.shape, type_name(v), self.origin(node)
+                node.name, take, [first], v.shape, type_name(v), self.origin(node), _layout(v)
             )
             return
         inputs, rebuild = self.arguments(args)
@@ -305,7 +305,7 @@ class _Lowering:
 
         call.__name__ = op.name
         self.names[node] = self.builder.extern(
-            node.name, call, inputs, v.shape, type_name(v), self.origin(node)
+            node.name, call, inputs, v.shape, type_name(v), self.origin(node), _layout(v)
         )
         self.stashes[parent] = (self.names[node], stash)
 
@@ -325,6 +325,11 @@ def _filled(t: Any, arrays: Any) -> Any:
     if type(t) is tuple:
         return tuple(_filled(x, arrays) for x in t)
     return t
+
+
+def _layout(v: Value) -> tuple[int, ...] | None:
+    """The strides that a step can give its result; None for row-major ones."""
+    return v.stride if _dense(v) else None
 
 
 def _dense(v: Value) -> bool:

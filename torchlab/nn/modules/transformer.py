@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from torchlab.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
-from torchlab.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
+from torchlab.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+    _get_clones,
+)
+from torchlab.nn.transformer_layers import (
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+    _get_activation_fn,
+)
 
 __all__ = [
     "Transformer",
@@ -11,4 +20,6 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "_get_activation_fn",
+    "_get_clones",
 ]

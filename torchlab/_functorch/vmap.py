@@ -1,5 +1,8 @@
 """`vmap`: a function of single examples on a whole batch.
 
+The steps have PyTorch's names, and `vmap` looks them up when it runs: a library that has containers
+of its own puts its own steps into this module, as it does with PyTorch's.
+
 Source: https://docs.pytorch.org/docs/2.13/generated/torch.func.vmap.html
 """
 
@@ -12,9 +15,17 @@ from typing import Any
 from torchlab._core import pytree
 from torchlab._core.dispatch import batches
 from torchlab._core.dispatch.registry import aten
+from torchlab._core.pytree import (
+    broadcast_to_and_flatten as _broadcast_to_and_flatten,
+)
+from torchlab._core.pytree import (
+    tree_flatten,
+    tree_unflatten,
+)
 from torchlab._core.tensor import Tensor
 from torchlab.func import tracking
 from torchlab.func.arguments import name_of
+from torchlab.func.arguments import name_of as _get_name
 
 Dims = Any  # an int, None, or a tree of them
 
@@ -43,7 +54,7 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        size, flat, dims, spec = _inputs(func, in_dims, args)
+        size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or size <= chunk_size:
             return _mapped(func, size, flat, dims, spec, kwargs, out_dims, randomness)
         return _in_chunks(func, size, flat, dims, spec, kwargs, out_dims, randomness, chunk_size)
@@ -54,8 +65,8 @@ def vmap(
 def _spread(dims: Any, spec: pytree.TreeSpec) -> list[Any] | None:
     """An int, None or tree of them for each leaf of the structure; None if it does not fit."""
     if spec.is_leaf():
-        return [dims] if pytree.is_leaf(dims) else None
-    if pytree.is_leaf(dims):
+        return [dims] if pytree.tree_is_leaf(dims) else None
+    if pytree.tree_is_leaf(dims):
         return [dims] * spec.num_leaves
     children, other = pytree.tree_flatten(dims, is_leaf=lambda x: x is not dims)
     whole = pytree.TreeSpec(spec.type, spec.context, other.children_specs)
@@ -72,9 +83,11 @@ def _spread(dims: Any, spec: pytree.TreeSpec) -> list[Any] | None:
     return found
 
 
-def _inputs(
-    func: Callable[..., Any], in_dims: Dims, args: tuple[Any, ...]
+def _process_batched_inputs(
+    in_dims: Dims, args: tuple[Any, ...], func: Callable[..., Any]
 ) -> tuple[int, list[Any], list[Any], pytree.TreeSpec]:
+    """The size of the batch; the dimension of each leaf among the arguments; the leaves; how they
+    are put together."""
     what = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
@@ -106,7 +119,7 @@ def _inputs(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
             f" {every} for the mapped dimension"
         )
-    return sizes.pop(), flat, dims, spec
+    return sizes.pop(), dims, flat, spec
 
 
 def _checked(x: Any, d: Any, what: str) -> Any:
@@ -138,17 +151,31 @@ def _mapped(
 ) -> Any:  # fmt: skip
     level = batches.enter(size, randomness)
     try:
-        wrapped = [
-            x if d is None else batches.batched(x, d, level)
-            for x, d in zip(flat, dims, strict=True)
-        ]
-        output = func(*spec.unflatten(wrapped), **kwargs)
-        return _outputs(func, output, out_dims, size, level)
+        output = func(*_create_batched_inputs(dims, flat, level, spec), **kwargs)
+        return _unwrap_batched(output, out_dims, level, size, func)
     finally:
         batches.leave()
 
 
-def _outputs(func: Callable[..., Any], output: Any, out_dims: Dims, size: int, level: int) -> Any:
+def _create_batched_inputs(
+    flat_in_dims: list[Any], flat_args: list[Any], vmap_level: int, args_spec: pytree.TreeSpec
+) -> Any:
+    """The arguments as the function gets them."""
+    return args_spec.unflatten(
+        x if d is None else _add_batch_dim(x, d, vmap_level)
+        for x, d in zip(flat_args, flat_in_dims, strict=True)
+    )
+
+
+def _add_batch_dim(tensor: Any, batch_dim: int, level: int) -> Any:
+    """The tensor as `vmap` of this level shows it to its function: without a dimension."""
+    return batches.batched(tensor, batch_dim % tensor.ndim, level)
+
+
+def _unwrap_batched(
+    output: Any, out_dims: Dims, level: int, size: int, func: Callable[..., Any]
+) -> Any:
+    """What the function gave, with the dimension of the batch."""
     flat, spec = pytree.tree_flatten(output)
     name = name_of(func)
     if isinstance(output, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
@@ -161,9 +188,13 @@ def _outputs(func: Callable[..., Any], output: Any, out_dims: Dims, size: int, l
             f" outputs has structure {spec}."
         )
     return spec.unflatten(
-        tracking.result(_unwrapped(x, d, size, level, name))
-        for x, d in zip(flat, dims, strict=True)
+        _maybe_remove_batch_dim(name, x, level, size, d) for x, d in zip(flat, dims, strict=True)
     )
+
+
+def _maybe_remove_batch_dim(name: str, x: Any, level: int, size: int, d: Any) -> Any:
+    """An output with its dimension `d`; None: as it is, for what is no batch."""
+    return tracking.result(_unwrapped(x, d, size, level, name))
 
 
 def _unwrapped(x: Any, d: Any, size: int, level: int, name: str) -> Any:
@@ -225,4 +256,22 @@ def _in_chunks(
     return out_spec.unflatten(joined)
 
 
-__all__ = ["vmap"]
+def _remove_batch_dim(tensor: Any, level: int, batch_size: int, out_dim: int) -> Any:
+    """`_maybe_remove_batch_dim` for what is a tensor in any case."""
+    return _maybe_remove_batch_dim("_remove_batch_dim", tensor, level, batch_size, out_dim)
+
+
+__all__ = [
+    "Tensor",
+    "_add_batch_dim",
+    "_broadcast_to_and_flatten",
+    "_create_batched_inputs",
+    "_get_name",
+    "_maybe_remove_batch_dim",
+    "_process_batched_inputs",
+    "_remove_batch_dim",
+    "_unwrap_batched",
+    "tree_flatten",
+    "tree_unflatten",
+    "vmap",
+]
