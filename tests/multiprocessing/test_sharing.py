@@ -19,7 +19,9 @@ import pytest
 
 import torchlab as torch
 import torchlab.multiprocessing as mp
-from torchlab._core import sharing
+from tests.utils.data.leaks import segments
+from torchlab._core import sharing, threads
+from torchlab._core.codegen.wrapper import Threads
 
 METHODS = ("fork", "spawn", "forkserver")
 
@@ -32,8 +34,19 @@ def strategy(request):
     mp.set_sharing_strategy(before)
 
 
-def named():
-    return sorted(n for n in os.listdir("/dev/shm") if n.startswith("torchlab_"))
+def own():
+    """The names that this process made; other tests run beside this one."""
+    begin = f"torchlab_{os.getpid()}_"
+    return sorted(n for n in os.listdir("/dev/shm") if n.startswith(begin))
+
+
+def left(before):
+    """The names, made here or by processes that have ended, that were not there `before`. What
+    another test lets die is cleared within seconds, as what is looked for must be."""
+    end = time.monotonic() + 20
+    while segments() - before and time.monotonic() < end:
+        time.sleep(0.05)
+    return segments() - before
 
 
 def descriptors():
@@ -116,15 +129,15 @@ def test_training_goes_on_in_shared_memory(strategy):
 
 
 def test_names_and_descriptors_are_let_go(strategy):
-    start, open_before = named(), None
+    start, open_before = own(), None
     for _ in range(3):
         x = torch.ones(1000).share_memory_()
         y = x[10:]
         array = y.numpy()
-        assert len(named()) == len(start) + (strategy == "file_system")
+        assert len(own()) == len(start) + (strategy == "file_system")
         del x, y
         gc.collect()
-        assert named() == start
+        assert own() == start
         assert array.sum() == 990  # an array outlives the name and the tensor
         del array
         open_before = open_before or descriptors()
@@ -175,7 +188,7 @@ def fill(queue, back):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_child_writes_into_the_parents_tensors(strategy, method):
-    start, open_before = named(), descriptors()
+    start, open_before = segments(), descriptors()
     context = mp.get_context(method)
     queue, back = context.SimpleQueue(), context.Queue()
     base = torch.arange(24.0)
@@ -204,7 +217,7 @@ def test_a_child_writes_into_the_parents_tensors(strategy, method):
     queue.close(), back.close(), back.join_thread()
     del sent, base, t, queue, back, process
     gc.collect()
-    assert named() == start
+    assert not left(start)
     assert descriptors() <= open_before + 4  # a fork server and the resource sharer stay
 
 
@@ -219,7 +232,7 @@ def produce(queue, done):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_parent_receives(strategy, method):
-    start = named()
+    start = segments()
     context = mp.get_context(method)
     queue, done = context.Queue(), context.Event()
     process = context.Process(target=produce, args=(queue, done))
@@ -237,7 +250,7 @@ def test_a_parent_receives(strategy, method):
     assert got[4].item() == 1 - 2j
     del got
     gc.collect()
-    assert named() == start
+    assert not left(start)
 
 
 def passes_on(first, second):
@@ -287,9 +300,6 @@ def test_backward_in_a_forked_child():
 
 
 def report_threads(queue):
-    from torchlab._core import threads
-    from torchlab._core.codegen.wrapper import Threads
-
     torch.set_num_threads(4)
     queue.put((threads.limit, Threads(8)()))
 
@@ -349,16 +359,13 @@ CRASH = """
 def test_nothing_stays_after_a_crash(tmp_path, strategy, victim):
     script = tmp_path / "crash.py"
     script.write_text(textwrap.dedent(CRASH))
-    before = named()
+    before = segments()
     code = subprocess.run(
         [sys.executable, script, victim, strategy],
         timeout=120, env=dict(os.environ), check=False, stderr=subprocess.DEVNULL,
     ).returncode  # fmt: skip
     assert code == (-signal.SIGKILL if victim == "all" else 0)
-    end = time.monotonic() + 20  # the resource tracker needs a moment
-    while named() != before and time.monotonic() < end:
-        time.sleep(0.05)
-    assert named() == before
+    assert not left(before)  # the resource tracker needs a moment
 
 
 # ---- hogwild ----------------------------------------------------------------------------------
