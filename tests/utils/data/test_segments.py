@@ -410,3 +410,41 @@ def test_loaders_in_several_threads():
         for t in threads:
             t.join()
     assert wrong == []
+
+
+class Passing(Rows):
+    """Gives a tensor to somebody else, too."""
+
+    def __init__(self, n, queue):
+        super().__init__(n)
+        self.queue = queue
+
+    def __getitem__(self, i):
+        if i == 0:
+            self.queue.put(torch.arange(1000.0))
+        return super().__getitem__(i)
+
+
+def test_what_a_worker_sent_to_others_outlives_the_loader():
+    """By name: a descriptor would need its sender."""
+    before = mp.get_sharing_strategy()
+    mp.set_sharing_strategy("file_system")
+    queue = mp.get_context("fork").SimpleQueue()
+    loader = D.DataLoader(Passing(40, queue), 2, num_workers=1, multiprocessing_context="fork")
+    try:
+        assert len(list(loader)) == 20
+        assert queue.get().sum().item() == 499500
+    finally:
+        mp.set_sharing_strategy(before)
+
+
+def test_unread_batches_of_a_killed_worker_and_of_the_others_are_removed(strategy):
+    with nothing_left():
+        for _ in range(5):
+            loader = D.DataLoader(Rows(400), 2, num_workers=2, multiprocessing_context="fork")
+            batches = iter(loader)
+            kept = [next(batches) for _ in range(6)]
+            os.kill(batches._workers[1].process.pid, signal.SIGKILL)
+            with pytest.raises(RuntimeError, match="killed by signal"):
+                kept += list(batches)
+            del batches, kept

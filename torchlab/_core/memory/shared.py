@@ -44,6 +44,7 @@ from torchlab._core.memory.storage import Storage, _Memory, address_of
 FOLDER = "/dev/shm"
 _HEADER = 64  # bytes before the elements in a named segment, so that these stay aligned
 _COUNT = struct.Struct("=qQ")  # names under way; the creator's resource tracker
+_ELSEWHERE = _COUNT.size  # a byte: it was sent in another way than to a loader
 
 strategy = "file_descriptor"
 CACHE: weakref.WeakValueDictionary[Any, Storage] = weakref.WeakValueDictionary()
@@ -214,8 +215,11 @@ class Named(Segment):
         _count(fd, made.map, -1)
         return made
 
-    def send(self) -> None:
-        """Count a name that is now under way."""
+    def send(self, elsewhere: bool = True) -> None:
+        """Count a name that is now under way; `elsewhere`: not to the loader whose worker this
+        is."""
+        if elsewhere:
+            self.map[_ELSEWHERE] = 1
         _count(self.fd, self.map, 1)
 
 
@@ -247,6 +251,31 @@ def _let_go(fd: list[int], memory: mmap.mmap, name: str) -> None:
                 if tracker == _tracker():
                     resource_tracker.unregister(f"/{name}", "shared_memory")
         os.close(fd[0])
+
+
+def remove_of(pid: int) -> None:
+    """Remove what a loader's worker that has ended had made for it: what was not yet sent, or not
+    yet read. Not what somebody has open, or what may be under way to others."""
+    if not os.path.isdir(FOLDER):
+        return
+    for name in os.listdir(FOLDER):
+        if not name.startswith(f"torchlab_{pid}_"):
+            continue
+        try:
+            fd = os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            head = os.pread(fd, _HEADER, 0)
+            if not _alone(fd) or len(head) < _HEADER or head[_ELSEWHERE]:
+                continue
+            os.unlink(f"{FOLDER}/{name}")
+            if _COUNT.unpack_from(head)[1] == _tracker():
+                resource_tracker.unregister(f"/{name}", "shared_memory")
+        except FileNotFoundError:
+            pass  # another process was faster
+        finally:
+            os.close(fd)
 
 
 def _alone(fd: int) -> bool:

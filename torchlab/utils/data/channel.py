@@ -103,13 +103,14 @@ class Message:
             segment.keep()
             if segment.name is None:
                 return reductions.rebuild_descriptor, self._descriptor(segment)
-            return reductions.reduce_storage(s)
+            segment.send(elsewhere=False)
+            return reductions.rebuild_named, (segment.name, segment.nbytes)
         *_, known = sent
         if known:
             return _arrive, (sent,)
         if segment.name is None:
             return _arrive, (sent, reductions.open_descriptor, *self._descriptor(segment))
-        segment.send()
+        segment.send(elsewhere=False)
         return _arrive, (sent, reductions.open_named, segment.name, segment.nbytes)
 
     def _descriptor(self, segment: Any) -> tuple[_Sent, int]:

@@ -23,6 +23,7 @@ from typing import Any
 
 from torchlab import multiprocessing as mp
 from torchlab._core import blocks, events
+from torchlab._core.lazy import lazy
 from torchlab.utils.data import channel
 from torchlab.utils.data.inbox import Arrived, Gone, Inbox, inbox
 from torchlab.utils.data.passes import _BaseDataLoaderIter, known
@@ -37,6 +38,9 @@ _REASONS = {
     signal.SIGBUS: "It is possible that dataloader's workers are out of shared memory. Please try"
     " to raise your shared memory limit.",
 }
+
+
+shared = lazy("torchlab._core.memory.shared")
 
 
 @contextlib.contextmanager
@@ -129,8 +133,11 @@ def _end(workers: list[_Worker], inbox: Inbox, owner: int, patience: float = _PA
         if w.process.is_alive():  # a stopped process hears of nothing else
             w.process.kill()
             w.process.join()
+        pid = w.process.pid
         w.process.close()
         w.forget()  # not before: who lets go last removes a segment that has a name
+        if pid is not None:
+            shared.remove_of(pid)
     workers.clear()
 
 
