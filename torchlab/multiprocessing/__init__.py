@@ -11,7 +11,9 @@ Source: https://docs.pytorch.org/docs/2.13/multiprocessing.html
 from __future__ import annotations
 
 import multiprocessing
+import os
 from multiprocessing import *  # noqa: F403
+from multiprocessing import resource_tracker
 
 from torchlab._core.memory import shared
 from torchlab.multiprocessing.reductions import init_reductions
@@ -34,6 +36,10 @@ def set_sharing_strategy(new_strategy: str) -> None:
     known = get_all_sharing_strategies()
     if new_strategy not in known:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {known}")
+    if new_strategy == "file_system" and os.name == "posix":
+        # One tracker for all processes that are started from now on: that of a child would remove
+        # what the child has sent when it ends.
+        resource_tracker.ensure_running()
     shared.strategy = new_strategy
 
 
