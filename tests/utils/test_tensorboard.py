@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util.tensor_util import make_ndarray
 
@@ -39,6 +41,23 @@ def test_tensors_of_16_bits_come_back(tmp_path):
     half, brain = (read(tmp_path).Tensors(tag)[0].tensor_proto for tag in "hb")
     assert make_ndarray(half).tolist() == [1.5, -2]
     assert list(brain.half_val) == [0x3FC0, 0xC000]
+
+
+def test_films(tmp_path):
+    films = tl.zeros(3, 2, 3, 4, 5)  # three, of two pictures each
+    films[1, 0, 0], films[2, 1] = 1.0, 1.0
+    with SummaryWriter(tmp_path) as w:
+        w.add_video("v", films, 7, fps=5)
+    (event,) = read(tmp_path).Images("v")
+    gif = Image.open(io.BytesIO(event.encoded_image_string))
+    # A grid of 2 x 2: a red film at the right of the first row, a white one below it on the left.
+    assert (gif.n_frames, gif.size, gif.info["duration"], event.step) == (2, (10, 8), 200, 7)
+    frames = []
+    for i in range(2):
+        gif.seek(i)
+        frames.append([gif.convert("RGB").getpixel(at) for at in ((0, 0), (5, 0), (0, 4), (5, 4))])
+    black, red, white = (0, 0, 0), (255, 0, 0), (255, 255, 255)
+    assert frames == [[black, red, black, black], [black, black, white, black]]
 
 
 def test_default_folder(tmp_path, monkeypatch):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -96,32 +94,19 @@ def _with_boxes(image: Any, boxes: np.ndarray, labels: Any) -> Any:
 
 
 def gif(a: np.ndarray, fps: float) -> Any:
-    """The message of a film (T, H, W, C) of bytes; None, said once, without the package moviepy."""
-    try:
-        editor = lazy("moviepy.editor")
-        clip = editor.ImageSequenceClip(list(a), fps=fps)
-    except ImportError:
-        print("add_video needs package moviepy")
-        return None
+    """The message of a film (T, H, W, C) of bytes, `fps` pictures a second."""
+    first, *rest = map(lazy("PIL.Image").fromarray, a)
+    coded = io.BytesIO()
+    first.save(coded, format="GIF", save_all=True, append_images=rest, duration=1000 / fps, loop=0)
     _, height, width, channels = a.shape
-    handle, path = tempfile.mkstemp(suffix=".gif")
-    os.close(handle)
-    try:
-        clip.write_gif(path, verbose=False, logger=None)
-        with open(path, "rb") as file:
-            coded = file.read()
-    finally:
-        os.remove(path)
     return Summary.Image(
-        height=height, width=width, colorspace=channels, encoded_image_string=coded
+        height=height, width=width, colorspace=channels, encoded_image_string=coded.getvalue()
     )
 
 
 def film(a: np.ndarray) -> np.ndarray:
     """(T, H, W, C) of films (N, T, C, H, W), which lie in a grid that is a power of two."""
     n, t, c, h, w = a.shape
-    if a.dtype == np.int8:
-        a = a.astype(np.float32) / 255.0
     full = 1 << (n - 1).bit_length()
     a = np.concatenate([a, np.zeros((full - n, t, c, h, w), a.dtype)])
     rows = 2 ** ((full.bit_length() - 1) // 2)

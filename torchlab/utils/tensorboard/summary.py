@@ -133,11 +133,10 @@ def image_boxes(
     return Summary(value=[Summary.Value(tag=tag, image=made)])
 
 
-def video(tag: str, tensor: Any, fps: float = 4) -> Summary | None:
-    """Films (N, T, C, H, W) beside each other, as a GIF; None without moviepy."""
+def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
+    """Films (N, T, C, H, W) beside each other, as a GIF."""
     a = images.bytes_of(images.film(to_array(tensor)))
-    made = images.gif(a, fps)
-    return None if made is None else Summary(value=[Summary.Value(tag=tag, image=made)])
+    return Summary(value=[Summary.Value(tag=tag, image=images.gif(a, fps))])
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Summary:

@@ -186,10 +186,8 @@ class SummaryWriter:
         self, tag: str, vid_tensor: Any, global_step: Step = None, fps: float = 4,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Films (N, T, C, H, W), as a GIF; it needs the package moviepy."""
-        message = summary.video(tag, vid_tensor, fps)
-        if message is not None:
-            self._add(message, global_step, walltime)
+        """Films (N, T, C, H, W), as a GIF. (PyTorch needs the package moviepy for it.)"""
+        self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: Step = None, sample_rate: int = 44100,
