@@ -20,13 +20,10 @@ from torchlab.vision.models._utils import handle_legacy_interface
 from torchlab.vision.models._weights import coco, loaded, with_backbone
 from torchlab.vision.models.detection._utils import BoxLinearCoder
 from torchlab.vision.models.detection.anchor_utils import AnchorGenerator
-from torchlab.vision.models.detection.image_list import ImageList
 from torchlab.vision.models.detection.one_stage import (
-    OneStageDetector,
-    best_of_levels,
+    PyramidDetector,
     check_pyramid,
     flattened,
-    per_level,
 )
 from torchlab.vision.models.detection.retinanet import resnet50_pyramid, small_weights
 from torchlab.vision.models.detection.transform import GeneralizedRCNNTransform
@@ -152,7 +149,7 @@ class FCOSRegressionHead(nn.Module):
         return aten.cat(codes, 1), aten.cat(centred, 1)
 
 
-class FCOS(OneStageDetector):
+class FCOS(PyramidDetector):
     """The parts built for a `backbone` that has `out_channels`, each of them replaceable.
 
     `num_classes` counts the background. A pixel learns a box if it lies within it, nearer to its
@@ -226,38 +223,18 @@ class FCOS(OneStageDetector):
         ]
         return self.head.compute_loss(targets, head_outputs, anchors, matched)
 
-    def postprocess_detections(
-        self, head_outputs: dict[str, list[Tensor]], anchors: list[list[Tensor]],
-        image_shapes: list[tuple[int, int]],
-    ) -> list[Target]:  # fmt: skip
-        """Each image's detections from the outputs of each map."""
-        found = []
-        for i, size in enumerate(image_shapes):
-            pairs = zip(head_outputs["cls_logits"], head_outputs["bbox_ctrness"], strict=True)
-            scores = [aten.sqrt(aten.sigmoid(c[i]) * aten.sigmoid(m[i])) for c, m in pairs]
+    def _scores(self, outputs: dict[str, list[Tensor]], i: int) -> list[Tensor]:
+        pairs = zip(outputs["cls_logits"], outputs["bbox_ctrness"], strict=True)
+        return [aten.sqrt(aten.sigmoid(c[i]) * aten.sigmoid(m[i])) for c, m in pairs]
 
-            def decode(level: int, at: Tensor, i: int = i) -> Tensor:
-                codes = head_outputs["bbox_regression"][level][i]
-                return self.box_coder.decode(codes[at], anchors[i][level][at])
-
-            found.append(
-                best_of_levels(
-                    scores, decode, size, self.score_thresh, self.topk_candidates,
-                    self.nms_thresh, self.detections_per_img,
-                )
-            )  # fmt: skip
-        return found
+    def _boxes(self, codes: Tensor, anchors: Tensor) -> Tensor:
+        return self.box_coder.decode(codes, anchors)
 
     def _losses(
         self, targets: list[Target], outputs: Any, anchors: list[Tensor], maps: list[Tensor]
     ) -> dict[str, Tensor]:
         counts = [m.shape[2] * m.shape[3] for m in maps]
         return self.compute_loss(targets, outputs, anchors, counts)
-
-    def _detect(
-        self, outputs: Any, anchors: list[Tensor], batch: ImageList, maps: list[Tensor]
-    ) -> list[Target]:
-        return self.postprocess_detections(*per_level(outputs, anchors, maps), batch.image_sizes)
 
 
 class FCOS_ResNet50_FPN_Weights(WeightsEnum):

@@ -135,4 +135,49 @@ def best_of_levels(
     return {"boxes": boxes[keep], "scores": score[keep], "labels": label[keep]}
 
 
-__all__ = ["OneStageDetector"]
+class PyramidDetector(OneStageDetector):
+    """One that scores the anchors of every map of a pyramid.
+
+    score_thresh, topk_candidates, nms_thresh, detections_per_img: see `best_of_levels`.
+    """
+
+    score_thresh: float
+    topk_candidates: int
+    nms_thresh: float
+    detections_per_img: int
+
+    def _scores(self, outputs: dict[str, list[Tensor]], i: int) -> list[Tensor]:
+        """Of image `i` the scores (anchors, classes) of each map."""
+        raise NotImplementedError(f"{type(self).__name__} has no scores")
+
+    def _boxes(self, codes: Tensor, anchors: Tensor) -> Tensor:
+        """The boxes (N, 4) that a head's codes say, from their anchors."""
+        raise NotImplementedError(f"{type(self).__name__} has no boxes")
+
+    def postprocess_detections(
+        self, head_outputs: dict[str, list[Tensor]], anchors: list[list[Tensor]],
+        image_shapes: list[tuple[int, int]],
+    ) -> list[Target]:  # fmt: skip
+        """Each image's detections from the outputs of each map."""
+        found = []
+        for i, size in enumerate(image_shapes):
+
+            def decode(level: int, at: Tensor, i: int = i) -> Tensor:
+                codes = head_outputs["bbox_regression"][level][i]
+                return self._boxes(codes[at], anchors[i][level][at])
+
+            found.append(
+                best_of_levels(
+                    self._scores(head_outputs, i), decode, size, self.score_thresh,
+                    self.topk_candidates, self.nms_thresh, self.detections_per_img,
+                )
+            )  # fmt: skip
+        return found
+
+    def _detect(
+        self, outputs: Any, anchors: list[Tensor], batch: ImageList, maps: list[Tensor]
+    ) -> list[Target]:
+        return self.postprocess_detections(*per_level(outputs, anchors, maps), batch.image_sizes)
+
+
+__all__ = ["OneStageDetector", "PyramidDetector"]

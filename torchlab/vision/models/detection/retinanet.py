@@ -23,13 +23,10 @@ from torchlab.vision.models.detection.backbone_utils import (
     _resnet_fpn_extractor,
     _validate_trainable_layers,
 )
-from torchlab.vision.models.detection.image_list import ImageList
 from torchlab.vision.models.detection.one_stage import (
-    OneStageDetector,
-    best_of_levels,
+    PyramidDetector,
     check_pyramid,
     flattened,
-    per_level,
 )
 from torchlab.vision.models.detection.transform import GeneralizedRCNNTransform
 from torchlab.vision.models.resnet import ResNet50_Weights, resnet50
@@ -195,7 +192,7 @@ class RetinaNetRegressionHead(_Head):
         return aten.cat([flattened(self.bbox_reg(self.conv(m)), 4) for m in x], 1)
 
 
-class RetinaNet(OneStageDetector):
+class RetinaNet(PyramidDetector):
     """The parts built for a `backbone` that has `out_channels`, each of them replaceable.
 
     `num_classes` counts the background. ValueError or TypeError for parts that do not fit.
@@ -244,36 +241,16 @@ class RetinaNet(OneStageDetector):
                 matched.append(self.proposal_matcher(overlap))
         return self.head.compute_loss(targets, head_outputs, anchors, matched)
 
-    def postprocess_detections(
-        self, head_outputs: dict[str, list[Tensor]], anchors: list[list[Tensor]],
-        image_shapes: list[tuple[int, int]],
-    ) -> list[Target]:  # fmt: skip
-        """Each image's detections from the outputs of each map."""
-        found = []
-        for i, size in enumerate(image_shapes):
-            scores = [aten.sigmoid(level[i]) for level in head_outputs["cls_logits"]]
+    def _scores(self, outputs: dict[str, list[Tensor]], i: int) -> list[Tensor]:
+        return [aten.sigmoid(level[i]) for level in outputs["cls_logits"]]
 
-            def decode(level: int, at: Tensor, i: int = i) -> Tensor:
-                codes = head_outputs["bbox_regression"][level][i]
-                return self.box_coder.decode_single(codes[at], anchors[i][level][at])
-
-            found.append(
-                best_of_levels(
-                    scores, decode, size, self.score_thresh, self.topk_candidates,
-                    self.nms_thresh, self.detections_per_img,
-                )
-            )  # fmt: skip
-        return found
+    def _boxes(self, codes: Tensor, anchors: Tensor) -> Tensor:
+        return self.box_coder.decode_single(codes, anchors)
 
     def _losses(
         self, targets: list[Target], outputs: Any, anchors: list[Tensor], maps: list[Tensor]
     ) -> dict[str, Tensor]:
         return self.compute_loss(targets, outputs, anchors)
-
-    def _detect(
-        self, outputs: Any, anchors: list[Tensor], batch: ImageList, maps: list[Tensor]
-    ) -> list[Target]:
-        return self.postprocess_detections(*per_level(outputs, anchors, maps), batch.image_sizes)
 
 
 class RetinaNet_ResNet50_FPN_Weights(WeightsEnum):
