@@ -147,9 +147,11 @@ def _get_relative_position_bias(table: Tensor, index: Tensor, window_size: list[
 fx.wrap("_get_relative_position_bias")
 
 
-class ShiftedWindowAttention(nn.Module):
-    """Window attention with a learned bias for every relative position. ValueError if the window
-    or the shift is no pair."""
+class WindowAttention(nn.Module):
+    """Attention in windows over `dims` dimensions, with a learned bias for every relative position.
+    ValueError if the window or the shift has another number of sizes."""
+
+    dims: int
 
     relative_position_bias_table: Tensor
     relative_position_index: Tensor
@@ -160,7 +162,7 @@ class ShiftedWindowAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
-        if len(window_size) != 2 or len(shift_size) != 2:
+        if len(window_size) != self.dims or len(shift_size) != self.dims:
             raise ValueError("window_size and shift_size must be of length 2")
         self.window_size = window_size
         self.shift_size = shift_size
@@ -174,9 +176,19 @@ class ShiftedWindowAttention(nn.Module):
 
     def define_relative_position_bias_table(self) -> None:
         """A row for each relative position, a column for each head."""
-        rows = (2 * self.window_size[0] - 1) * (2 * self.window_size[1] - 1)
+        rows = math.prod(2 * w - 1 for w in self.window_size)
         self.relative_position_bias_table = nn.Parameter(aten.zeros((rows, self.num_heads)))
         nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+
+    def define_relative_position_index(self) -> None:
+        """The row of each pair of positions in a window."""
+        raise NotImplementedError(f"{type(self).__name__} has no index")
+
+
+class ShiftedWindowAttention(WindowAttention):
+    """Window attention over (N, H, W, C)."""
+
+    dims = 2
 
     def define_relative_position_index(self) -> None:
         """The row of each pair of positions in a window."""

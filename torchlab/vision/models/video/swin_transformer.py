@@ -18,7 +18,11 @@ from torchlab._core.tensor import Tensor
 from torchlab.nn import functional as F
 from torchlab.vision.models._api import WeightsEnum
 from torchlab.vision.models._weights import PORTED, builder, known
-from torchlab.vision.models.swin_transformer import PatchMerging, SwinTransformerBlock
+from torchlab.vision.models.swin_transformer import (
+    PatchMerging,
+    SwinTransformerBlock,
+    WindowAttention,
+)
 from torchlab.vision.transforms._presets import VideoClassification
 
 Layer = Callable[..., nn.Module]
@@ -125,36 +129,10 @@ def shifted_window_attention_3d(
 fx.wrap("shifted_window_attention_3d")
 
 
-class ShiftedWindowAttention3d(nn.Module):
-    """Window attention with a learned bias for every relative position. ValueError if the window
-    or the shift has no three sizes."""
+class ShiftedWindowAttention3d(WindowAttention):
+    """Window attention over (N, T, H, W, C)."""
 
-    relative_position_bias_table: Tensor
-    relative_position_index: Tensor
-
-    def __init__(
-        self, dim: int, window_size: list[int], shift_size: list[int], num_heads: int,
-        qkv_bias: bool = True, proj_bias: bool = True, attention_dropout: float = 0.0,
-        dropout: float = 0.0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        if len(window_size) != 3 or len(shift_size) != 3:
-            raise ValueError("window_size and shift_size must be of length 2")
-        self.window_size = window_size
-        self.shift_size = shift_size
-        self.num_heads = num_heads
-        self.attention_dropout = attention_dropout
-        self.dropout = dropout
-        self.qkv = nn.Linear(dim, dim * 3, bias=qkv_bias)
-        self.proj = nn.Linear(dim, dim, bias=proj_bias)
-        self.define_relative_position_bias_table()
-        self.define_relative_position_index()
-
-    def define_relative_position_bias_table(self) -> None:
-        """A row for each relative position, a column for each head."""
-        rows = math.prod(2 * w - 1 for w in self.window_size)
-        self.relative_position_bias_table = nn.Parameter(aten.zeros((rows, self.num_heads)))
-        nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+    dims = 3
 
     def define_relative_position_index(self) -> None:
         """The row of each pair of positions in a window: (positions, positions)."""
